@@ -1,6 +1,6 @@
-//! Jobs that go to files and come back, as whoever types it sees them.
+//! Jobs are archived to files and restored, as a user sees them.
 
-use crate::home::{Home, Printed, files};
+use crate::home::{CliHome, CliOutput, files};
 
 const WORKFLOW: &str = "
 mode: mapreduce
@@ -13,15 +13,15 @@ map:
       retry_config: {attempts: 1, initial_delay: 5ms}
 ";
 
-fn home() -> Home {
-    let home = Home::new();
+fn home() -> CliHome {
+    let home = CliHome::new();
     home.write("w.yaml", WORKFLOW);
     home.write("items.txt", "north\nsouth\n");
     home
 }
 
-/// Everything that is told about a job.
-fn told(home: &Home, job: &str) -> Vec<(i32, String, String)> {
+/// Everything the commands show about a job.
+fn shown(home: &CliHome, job: &str) -> Vec<(i32, String, String)> {
     let questions = [
         &["show", job][..],
         &["show", job, "--json"],
@@ -31,11 +31,11 @@ fn told(home: &Home, job: &str) -> Vec<(i32, String, String)> {
         &["dlq", "ls", job, "--json"],
         &["ls", "--json"],
     ];
-    let told = questions.map(|question| {
-        let Printed { out, err, code } = home.run(question);
+    let shown = questions.map(|question| {
+        let CliOutput { out, err, code } = home.run(question);
         (code, out, err)
     });
-    told.into()
+    shown.into()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn an_archived_job_is_gone_and_a_restored_one_is_told_of_as_before() {
     home.run(&["run", "w.yaml"]).exits(4);
     let job = home.json(&["ls", "--json"])[0]["job"].clone();
     let job = job.as_str().expect("a text");
-    let before = told(&home, job);
+    let before = shown(&home, job);
     let archived = home.run(&["archive", "@last"]).exits(0);
     let file = archived.out.trim();
     let expected = home.store().join(format!("archive/{job}.undaunted.jsonl"));
@@ -55,10 +55,10 @@ fn an_archived_job_is_gone_and_a_restored_one_is_told_of_as_before() {
 
     let restored = home.run(&["restore", file]).exits(0);
     assert_eq!(restored.out, format!("job {job} restored\n"));
-    assert_eq!(told(&home, job), before);
+    assert_eq!(shown(&home, job), before);
     home.run(&["store", "check"]).exits(0);
     home.run(&["restore", file]).exits(0);
-    assert_eq!(told(&home, job), before, "twice is as good as once");
+    assert_eq!(shown(&home, job), before, "twice is as good as once");
     // What its commands wrote was not archived, and that is said.
     let logs = home.run(&["logs", job]).exits(0);
     let lost = "10 bytes of stderr were not kept";
@@ -115,7 +115,7 @@ fn what_cannot_be_archived_or_restored_is_told_with_its_exit_code() {
     home.run(&["archive"]).exits(2);
     home.run(&["archive", "x", "--older-than", "1h"]).exits(2);
     home.run(&["archive", "--older-than", "1 hour"]).exits(2);
-    home.run(&["archive", "nobody"]).exits(6);
+    home.run(&["archive", "unknown"]).exits(6);
     home.run(&["restore"]).exits(2);
     home.run(&["restore", "nothing.jsonl"]).exits(6);
     let no_archive = home.run(&["restore", "w.yaml"]).exits(3);

@@ -8,7 +8,7 @@ pub(crate) fn undaunted(arguments: &[&str]) -> Output {
     undaunted_in(&repository(), arguments)
 }
 
-/// The binary with these arguments, run in this folder, with no colours and no settings of whoever
+/// The binary with these arguments, run in this folder, with no colours and no settings of the user who
 /// runs the tests.
 pub(crate) fn undaunted_in(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_undaunted"));

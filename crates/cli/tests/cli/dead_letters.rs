@@ -1,6 +1,6 @@
 //! `dlq`: dead letters looked at, tried again, given up.
 
-use crate::home::Home;
+use crate::home::CliHome;
 
 const WORKFLOW: &str = "
 mode: mapreduce
@@ -19,15 +19,15 @@ reduce:
 const ITEMS: &str =
     "{\"id\": \"n1\", \"code\": 1}\n{\"id\": \"n2\", \"code\": 2}\n{\"id\": \"n3\", \"code\": 1}\n";
 
-fn home() -> Home {
-    let home = Home::new();
+fn home() -> CliHome {
+    let home = CliHome::new();
     home.write("w.yaml", WORKFLOW);
     home.write("items.jsonl", ITEMS);
     home.run(&["run", "w.yaml", "--json"]).exits(4);
     home
 }
 
-fn items(home: &Home, arguments: &[&str]) -> Vec<String> {
+fn items(home: &CliHome, arguments: &[&str]) -> Vec<String> {
     let all = [&["dlq", "ls", "@last", "--json"], arguments].concat();
     let letters = home.json(&all);
     letters
@@ -58,7 +58,7 @@ fn they_are_chosen_by_name_by_place_and_by_filter() {
     assert_eq!(items(&home, &["#1"]), ["n2"]);
     let printed = home.run(&["dlq", "ls", "@last", "--where", "code ==="]).exits(2);
     assert!(printed.err.contains("--where"), "{}", printed.err);
-    home.run(&["dlq", "ls", "@last", "nobody"]).exits(6);
+    home.run(&["dlq", "ls", "@last", "unknown"]).exits(6);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn inputs_are_exported_to_be_run_elsewhere() {
 
 #[test]
 fn a_list_is_redriven_from_the_command_that_failed() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write(
         "list.yaml",
         "- shell: echo a >> ran\n- shell: echo b >> ran; test -e fixed\n- shell: echo c >> ran\n",

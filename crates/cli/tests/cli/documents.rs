@@ -12,15 +12,15 @@ use undaunted_engine::workflow::{DiagnosticCode, Severity};
 use crate::binary::{repository, text, undaunted, undaunted_in};
 
 /// A fenced block of a page, and where its content stands.
-pub(crate) struct Block {
+pub(crate) struct CodeBlock {
     pub(crate) language: String,
     pub(crate) start: usize,
     pub(crate) content: String,
 }
 
-pub(crate) fn blocks(page: &str) -> Vec<Block> {
+pub(crate) fn blocks(page: &str) -> Vec<CodeBlock> {
     let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
+    let mut open: Option<CodeBlock> = None;
     let mut offset = 0;
     for line in page.split_inclusive('\n') {
         let next = offset + line.len();
@@ -31,8 +31,11 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
                 open = Some(block);
             }
             (None, Some(language)) => {
-                open =
-                    Some(Block { language: language.trim().to_owned(), start: next, content: String::new() });
+                open = Some(CodeBlock {
+                    language: language.trim().to_owned(),
+                    start: next,
+                    content: String::new(),
+                });
             }
             (None, None) => {}
         }
@@ -50,7 +53,7 @@ fn pages(folder: &str) -> Vec<PathBuf> {
 }
 
 /// Compares what a page shows with what was printed; or, when asked to, mends the page.
-fn compare(path: &Path, block: &Block, printed: &str) {
+fn compare(path: &Path, block: &CodeBlock, printed: &str) {
     if block.content == printed {
         return;
     }

@@ -48,7 +48,7 @@ fn such_a_job_is_shown_and_explained_and_gone_on_with_only_by_its_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let (tell, failed) = std::sync::mpsc::channel();
     let fails = move |_: FunctionAttempt| {
-        tell.send(()).expect("somebody waits");
+        tell.send(()).expect("a receiver");
         async { Err::<Value, _>(FunctionFailure::transient("the till is broken")) }
     };
     let functions = Functions::new().with("charge", fails);

@@ -1,10 +1,10 @@
 //! `exec`: one command, retried, with everything passed through.
 
-use crate::home::Home;
+use crate::home::CliHome;
 
 #[test]
 fn output_input_and_exit_status_pass_through() {
-    let home = Home::new();
+    let home = CliHome::new();
     let script = "cat; echo complaint >&2; exit 3";
     let printed = home.run_with("hello\n", &["exec", "--attempts", "0", "--quiet", "--", "sh", "-c", script]);
     let printed = printed.exits(3);
@@ -13,7 +13,7 @@ fn output_input_and_exit_status_pass_through() {
 
 #[test]
 fn every_attempt_reads_the_same_input_and_the_last_status_counts() {
-    let home = Home::new();
+    let home = CliHome::new();
     let script = "cat >> seen; [ \"$UNDAUNTED_ATTEMPT\" = 3 ] || exit 5";
     let flags = ["exec", "--attempts", "4", "--initial-delay", "10ms", "--", "sh", "-c", script];
     let printed = home.run_with("one\n", &flags).exits(0);
@@ -28,7 +28,7 @@ fn every_attempt_reads_the_same_input_and_the_last_status_counts() {
 
 #[test]
 fn without_flags_there_are_three_retries() {
-    let home = Home::new();
+    let home = CliHome::new();
     let shell = ["exec", "--initial-delay", "1ms", "--", "sh", "-c", "echo x >> ran; exit 1"];
     home.run(&shell).exits(1);
     assert_eq!(home.read("ran").lines().count(), 4);
@@ -36,7 +36,7 @@ fn without_flags_there_are_three_retries() {
 
 #[test]
 fn a_timeout_is_124_a_signal_128_and_its_number_and_our_own_errors_125() {
-    let home = Home::new();
+    let home = CliHome::new();
     let once = |rest: &[&str]| {
         let all = [&["exec", "--attempts", "0", "-q"], rest].concat();
         home.run(&all).code
@@ -50,7 +50,7 @@ fn a_timeout_is_124_a_signal_128_and_its_number_and_our_own_errors_125() {
 
 #[test]
 fn arguments_reach_the_command_as_they_were_typed() {
-    let home = Home::new();
+    let home = CliHome::new();
     let odd = ["a b", "${HOME}", "$x", "*", "'\"\\", "", "--flag", "${item.x}", "$${", "$${x}", "ü\nz"];
     let all = [&["exec", "--", "printf", "[%s]"][..], &odd].concat();
     let printed = home.run(&all).exits(0);
@@ -62,14 +62,14 @@ fn arguments_reach_the_command_as_they_were_typed() {
 
 #[test]
 fn a_program_that_is_missing_is_named() {
-    let home = Home::new();
+    let home = CliHome::new();
     let printed = home.run(&["exec", "--", "no-such-program-anywhere"]).exits(127);
     assert!(printed.err.contains("`no-such-program-anywhere` is not installed"), "{}", printed.err);
 }
 
 #[test]
 fn all_of_a_long_output_passes_through() {
-    let home = Home::new();
+    let home = CliHome::new();
     let script = "head -c 7000000 /dev/zero | tr '\\0' x; echo end";
     let printed = home.run(&["exec", "--", "sh", "-c", script]).exits(0);
     assert_eq!(printed.out.len(), 7_000_004);
@@ -79,7 +79,7 @@ fn all_of_a_long_output_passes_through() {
 #[test]
 fn what_a_command_writes_is_seen_while_it_runs() {
     use std::io::{BufRead, BufReader};
-    let home = Home::new();
+    let home = CliHome::new();
     let script = "echo first; while [ ! -e go ]; do sleep 0.01; done; echo second";
     let mut child = home.command(&["exec", "--", "sh", "-c", script]).spawn().expect("it runs");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -92,7 +92,7 @@ fn what_a_command_writes_is_seen_while_it_runs() {
 #[test]
 fn a_killed_exec_is_resumed_and_its_command_not_run_again() {
     use std::time::{Duration, Instant};
-    let home = Home::new();
+    let home = CliHome::new();
     let script = "echo x >> ran; while [ ! -e go ]; do sleep 0.01; done; echo done";
     let mut child = home.command(&["exec", "--", "sh", "-c", script]).spawn().expect("it runs");
     let began = Instant::now();
@@ -111,7 +111,7 @@ fn a_killed_exec_is_resumed_and_its_command_not_run_again() {
 #[test]
 fn a_command_whose_reader_has_gone_is_ended() {
     use std::io::{BufRead, BufReader};
-    let home = Home::new();
+    let home = CliHome::new();
     let mut child = home.command(&["exec", "-q", "--", "yes"]).spawn().expect("it runs");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     assert_eq!(lines.next().expect("a line").expect("text"), "y");
@@ -122,7 +122,7 @@ fn a_command_whose_reader_has_gone_is_ended() {
 #[test]
 fn output_that_cannot_be_written_is_no_success() {
     use std::process::Stdio;
-    let home = Home::new();
+    let home = CliHome::new();
     let full = || std::fs::File::options().write(true).open("/dev/full").expect("it is there");
     let exec = home.command(&["exec", "--", "echo", "hi"]).stdout(Stdio::from(full())).output();
     assert_eq!(exec.expect("it runs").status.code(), Some(125));
@@ -134,7 +134,7 @@ fn output_that_cannot_be_written_is_no_success() {
 
 #[test]
 fn a_call_that_is_refused_leaves_nothing_in_the_store() {
-    let home = Home::new();
+    let home = CliHome::new();
     let jobs = || {
         let listed = std::fs::read_dir(home.path("store/jobs")).expect("a folder");
         listed.count()

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::home::Home;
+use crate::home::CliHome;
 use crate::plain::{at, plain};
 
 const WORKFLOW: &str = "
@@ -29,8 +29,8 @@ map:
 ";
 
 /// A home in which the job has run, and the id of the job.
-fn ran() -> (Home, String) {
-    let home = Home::new();
+fn ran() -> (CliHome, String) {
+    let home = CliHome::new();
     home.write("w.yaml", WORKFLOW);
     let done = home.json(&["run", "w.yaml", "--json"]);
     let job = done.first().map(|it| at(it, "/job").clone());
@@ -158,7 +158,7 @@ fn every_attempt_is_listed_and_that_of_one_item_alone_if_asked() {
 
 #[test]
 fn what_waits_says_when_it_goes_on_and_which_limit_ends_it() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write(
         "w.yaml",
         "- {id: wait, shell: exit 5, retry_config: {attempts: 9, initial_delay: 1h, max_delay: 3h, \
@@ -225,7 +225,7 @@ fn a_reader_that_goes_away_is_no_error() {
 
 #[test]
 fn a_handler_that_saves_its_command_is_part_of_the_story() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write(
         "w.yaml",
         "- {id: ask, shell: test -e fixed, on_failure: {shell: touch fixed, max_attempts: 1}}\n",

@@ -1,26 +1,26 @@
 //! A server that fails, always in the same way: by what is asked for, and how often it was.
 //!
 //! A path that ends with a number of which 3 is the last digit is answered with 503 when it is asked
-//! for the first time; one whose number ends with 00 is, until somebody has asked for `/mend`.
+//! for the first time; one whose number ends with 00 is, until a client has requested `/mend`.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-pub(crate) struct Flaky {
+pub(crate) struct FlakyServer {
     address: SocketAddr,
 }
 
-impl Flaky {
+impl FlakyServer {
     /// Starts it; it lives as long as the tests.
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         std::thread::spawn(move || {
-            let mut asked = Asked::default();
+            let mut asked = RequestHead::default();
             for connection in listener.incoming().flatten() {
-                // Whoever went away has had enough.
+                // The client has disconnected.
                 let _ = asked.answer(&connection);
             }
         });
@@ -34,12 +34,12 @@ impl Flaky {
 
 /// How often each path was asked for.
 #[derive(Default)]
-struct Asked {
+struct RequestHead {
     times: BTreeMap<String, u32>,
     mended: bool,
 }
 
-impl Asked {
+impl RequestHead {
     fn answer(&mut self, connection: &TcpStream) -> std::io::Result<()> {
         connection.set_read_timeout(Some(Duration::from_secs(10)))?;
         let mut lines = BufReader::new(connection).lines();

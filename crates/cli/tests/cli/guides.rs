@@ -3,7 +3,7 @@
 //! The commands of a page stand in blocks ```` ```console session ````. They are run in order in one
 //! folder, with a store of their own. A block whose first line names a file too, such as
 //! ```` ```yaml nightly.yaml ````, is that file, written when its turn comes. A line that is only `…`
-//! stands for any number of lines. `127.0.0.1:18080` is a server that fails as told in `flaky.rs`.
+//! stands for any number of lines. `127.0.0.1:18080` is the failing server of `flaky.rs`.
 //!
 //! A command that ends with `&` is left running, and `kill -9 %1  # when …` waits for what it names
 //! and then kills it: `when it says TEXT`, or `when FILE is there`.
@@ -18,8 +18,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::binary::{repository, text};
-use crate::documents::{Block, blocks};
-use crate::flaky::Flaky;
+use crate::documents::{CodeBlock, blocks};
+use crate::flaky::FlakyServer;
 use crate::unlike::{alike, alike_in_any_order};
 
 /// The address of the server on the pages, as wide as the one it really has.
@@ -122,7 +122,7 @@ fn page(name: &str) -> PathBuf {
     repository().join(format!("docs/guide/{name}.md"))
 }
 
-fn is_session(block: &Block) -> bool {
+fn is_session(block: &CodeBlock) -> bool {
     block.language == "console session"
 }
 
@@ -131,12 +131,12 @@ fn is_true(name: &str) {
     let path = page(name);
     let written = fs::read_to_string(&path).expect("a page");
     let blocks = blocks(&written);
-    let needs_curl = |block: &Block| is_session(block) && block.content.contains("curl ");
+    let needs_curl = |block: &CodeBlock| is_session(block) && block.content.contains("curl ");
     if blocks.iter().any(needs_curl) && !is_there("curl") {
         eprintln!("skipped: {name} needs curl, which this machine lacks");
         return;
     }
-    let mut session = Session::new();
+    let mut session = GuideSession::new();
     let mut pages = [String::new(), String::new()];
     let mut done = 0;
     let mut commands = 0;
@@ -172,18 +172,18 @@ fn is_there(program: &str) -> bool {
 }
 
 /// One command and what is printed under it.
-struct Typed {
+struct TypedCommand {
     line: String,
     shown: String,
 }
 
 /// The commands of a block.
-fn typed(block: &str) -> Vec<Typed> {
-    let mut typed: Vec<Typed> = Vec::new();
+fn typed(block: &str) -> Vec<TypedCommand> {
+    let mut typed: Vec<TypedCommand> = Vec::new();
     for line in block.split_inclusive('\n') {
         match (line.strip_prefix("$ "), typed.last_mut()) {
             (Some(command), _) => {
-                typed.push(Typed { line: command.trim_end().to_owned(), shown: String::new() });
+                typed.push(TypedCommand { line: command.trim_end().to_owned(), shown: String::new() });
             }
             (None, last) => {
                 let last = last.expect("a session begins with a command");
@@ -195,21 +195,21 @@ fn typed(block: &str) -> Vec<Typed> {
 }
 
 /// A folder, a store and a shell that remembers how the last command ended.
-struct Session {
+struct GuideSession {
     folder: tempfile::TempDir,
     store: tempfile::TempDir,
-    server: Flaky,
+    server: FlakyServer,
     status: i32,
 }
 
 /// What was left running, and the file with what it says. No pipe: what it had written when it was
 /// killed is all there, at once.
-struct Running {
+struct BackgroundCommand {
     child: Child,
     says: PathBuf,
 }
 
-impl Drop for Running {
+impl Drop for BackgroundCommand {
     fn drop(&mut self) {
         // It may have ended.
         let _ = self.child.kill();
@@ -217,12 +217,12 @@ impl Drop for Running {
     }
 }
 
-impl Session {
+impl GuideSession {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a folder"),
             store: tempfile::tempdir().expect("a folder"),
-            server: Flaky::start(),
+            server: FlakyServer::start(),
             status: 0,
         }
     }
@@ -309,16 +309,16 @@ impl Session {
         text(&output.stdout)
     }
 
-    fn leave_running(&self, line: &str) -> Running {
+    fn leave_running(&self, line: &str) -> BackgroundCommand {
         let says = self.store.path().join("said");
         let file = fs::File::create(&says).expect("a file");
         let script = format!("exec 2>&1\nexec {}\n", self.really(line));
         let child = self.shell(&script).stdout(file).spawn();
-        Running { child: child.expect("it runs"), says }
+        BackgroundCommand { child: child.expect("it runs"), says }
     }
 
     /// Waits for what is named, kills what was left running, and returns what it had printed by then.
-    fn kill_when(&self, condition: &str, mut running: Running) -> String {
+    fn kill_when(&self, condition: &str, mut running: BackgroundCommand) -> String {
         let file = condition.strip_suffix(" is there");
         let file = file.map(|name| self.folder.path().join(name));
         let said = condition.strip_prefix("it says ");

@@ -7,18 +7,18 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 /// A folder with a store in it.
-pub(crate) struct Home {
+pub(crate) struct CliHome {
     folder: tempfile::TempDir,
 }
 
 /// What a command printed, and its exit code.
-pub(crate) struct Printed {
+pub(crate) struct CliOutput {
     pub(crate) out: String,
     pub(crate) err: String,
     pub(crate) code: i32,
 }
 
-impl Home {
+impl CliHome {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a folder") }
     }
@@ -49,12 +49,12 @@ impl Home {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Printed {
+    pub(crate) fn run(&self, arguments: &[&str]) -> CliOutput {
         self.run_with("", arguments)
     }
 
     /// The same with this on standard input.
-    pub(crate) fn run_with(&self, input: &str, arguments: &[&str]) -> Printed {
+    pub(crate) fn run_with(&self, input: &str, arguments: &[&str]) -> CliOutput {
         let mut command = self.command(arguments);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("it runs");
         let mut pipe = child.stdin.take().expect("a pipe");
@@ -62,7 +62,7 @@ impl Home {
         let _ = pipe.write_all(input.as_bytes());
         drop(pipe);
         let output = child.wait_with_output().expect("it ends");
-        Printed {
+        CliOutput {
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
             code: output.status.code().unwrap_or(-1),
@@ -81,7 +81,7 @@ impl Home {
     }
 }
 
-impl Printed {
+impl CliOutput {
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}{}", self.out, self.err);
         self

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::binary::repository;
-use crate::home::Home;
+use crate::home::CliHome;
 use crate::plain::{at, shape};
 
 const WORKFLOW: &str = "
@@ -43,7 +43,7 @@ fn documented(examples: &BTreeMap<String, Vec<Value>>, heading: &str) -> Value {
 
 #[test]
 fn what_is_printed_is_what_the_page_says() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write("w.yaml", WORKFLOW);
     let examples = examples();
     let ran = home.json(&["run", "w.yaml", "--json"]);
@@ -83,7 +83,7 @@ fn what_is_printed_is_what_the_page_says() {
 
 #[test]
 fn what_waits_and_what_was_resumed_are_as_the_page_says() {
-    let home = Home::new();
+    let home = CliHome::new();
     let retry = "retry_config: {attempts: 2, initial_delay: 1h, max_delay: 3h}";
     home.write("w.yaml", &format!("- {{id: ask, shell: exit 3, {retry}}}\n"));
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
@@ -107,7 +107,7 @@ fn what_waits_and_what_was_resumed_are_as_the_page_says() {
 }
 
 /// The one object, or the first, that a command prints is as the page says.
-fn is_documented(home: &Home, heading: &str, arguments: &[&str]) -> Value {
+fn is_documented(home: &CliHome, heading: &str, arguments: &[&str]) -> Value {
     let printed = home.json(arguments);
     let first = printed.first().expect(heading);
     let expected = documented(&examples(), heading);
@@ -117,7 +117,7 @@ fn is_documented(home: &Home, heading: &str, arguments: &[&str]) -> Value {
 
 #[test]
 fn dead_letters_are_as_the_page_says() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write("w.yaml", WORKFLOW);
     home.run(&["run", "w.yaml"]).exits(4);
     let listed = is_documented(&home, "dlq ls", &["dlq", "ls", "@last", "--json"]);
@@ -144,7 +144,7 @@ fn is_example(heading: &str, number: usize, printed: &Value) {
 
 #[test]
 fn breakers_and_what_they_hold_are_as_the_page_says() {
-    let home = Home::new();
+    let home = CliHome::new();
     let breaker = "{name: payments, failure_threshold: 1, recovery_timeout: 1h, max_hold: 2h}";
     home.write(
         "w.yaml",
@@ -183,7 +183,7 @@ fn breakers_and_what_they_hold_are_as_the_page_says() {
 
 #[test]
 fn a_completion_rule_and_a_tolerance_are_as_the_page_says() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write(
         "w.yaml",
         "
@@ -210,7 +210,7 @@ map:
 
 #[test]
 fn a_typed_job_has_its_words_and_no_file_and_a_seed_is_a_text() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.run_with("a\n", &["map", "--quiet", "--", "test", "-n", "{}"]).exits(0);
     home.run(&["exec", "--quiet", "--", "sh", "-c", "exit 0", "x"]).exits(0);
     let listed = home.json(&["ls", "--json"]);
@@ -233,7 +233,7 @@ fn a_typed_job_has_its_words_and_no_file_and_a_seed_is_a_text() {
 
 #[test]
 fn an_error_is_one_object_on_standard_error() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write("bad.yaml", "- shel: x\n");
     home.write("w.yaml", "- shell: 'true'\n");
     home.run(&["run", "w.yaml"]).exits(0);
@@ -262,7 +262,7 @@ fn an_error_is_one_object_on_standard_error() {
 
 #[test]
 fn a_map_prints_what_a_run_does() {
-    let home = Home::new();
+    let home = CliHome::new();
     let printed = home.run_with("a\nb\n", &["map", "--json", "--", "true"]);
     let printed: Value = serde_json::from_str(&printed.exits(0).out).expect("JSON");
     let expected = documented(&examples(), "run");
@@ -271,7 +271,7 @@ fn a_map_prints_what_a_run_does() {
 
 #[test]
 fn what_is_asked_of_a_job_is_answered_as_the_page_says() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write("w.yaml", "- shell: while [ ! -e gone ]; do sleep 0.01; done\n");
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
     let events = || home.run(&["events", "@last"]).out;
@@ -289,7 +289,7 @@ fn what_is_asked_of_a_job_is_answered_as_the_page_says() {
 
 #[test]
 fn upkeep_is_as_the_page_says() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write("w.yaml", "- shell: 'true'\n");
     home.run(&["run", "w.yaml"]).exits(0);
     home.run(&["run", "w.yaml"]).exits(0);

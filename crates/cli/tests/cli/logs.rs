@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 
-use crate::home::Home;
+use crate::home::CliHome;
 use crate::plain::at;
 
-fn home(workflow: &str) -> Home {
-    let home = Home::new();
+fn home(workflow: &str) -> CliHome {
+    let home = CliHome::new();
     home.write("w.yaml", workflow);
     home
 }

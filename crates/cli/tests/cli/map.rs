@@ -1,10 +1,10 @@
 //! `map`: one command for each line.
 
-use crate::home::Home;
+use crate::home::CliHome;
 
 #[test]
 fn a_line_is_one_argument_wherever_the_place_is() {
-    let home = Home::new();
+    let home = CliHome::new();
     let lines = "a b\n$(touch hacked)\n'quo\"te\n";
     let printed =
         home.run_with(lines, &["map", "-k", "-q", "--", "printf", "<%s>[%s]\n", "{}", "x{}y"]).exits(0);
@@ -16,7 +16,7 @@ fn a_line_is_one_argument_wherever_the_place_is() {
 
 #[test]
 fn output_is_grouped_by_item_and_kept_in_order_if_asked() {
-    let home = Home::new();
+    let home = CliHome::new();
     let script = "sleep 0.$((3 - $1)); echo a$1; echo b$1";
     let command = ["map", "-k", "-q", "-j", "3", "--", "sh", "-c", script, "sh"];
     let printed = home.run_with("1\n2\n3\n", &command).exits(0);
@@ -25,7 +25,7 @@ fn output_is_grouped_by_item_and_kept_in_order_if_asked() {
 
 #[test]
 fn a_tag_names_the_item_before_every_line() {
-    let home = Home::new();
+    let home = CliHome::new();
     let command = ["map", "-k", "-q", "--tag", "--", "sh", "-c", "echo one; echo two; echo no >&2", "sh"];
     let printed = home.run_with("x\n", &command).exits(0);
     assert_eq!(printed.out, "x\tone\nx\ttwo\n");
@@ -34,7 +34,7 @@ fn a_tag_names_the_item_before_every_line() {
 
 #[test]
 fn items_end_with_lines_or_with_zero_bytes_and_come_from_a_file_if_asked() {
-    let home = Home::new();
+    let home = CliHome::new();
     let zero = home.run_with("a\nb\0c\0", &["map", "-0", "-k", "-q", "--", "printf", "[%s]", "{}"]);
     assert_eq!(zero.exits(0).out, "[a\nb][c]");
     home.write("list", "x\r\n\ny");
@@ -45,7 +45,7 @@ fn items_end_with_lines_or_with_zero_bytes_and_come_from_a_file_if_asked() {
 
 #[test]
 fn items_that_fail_for_good_are_dead_letters_and_the_exit_code_says_so() {
-    let home = Home::new();
+    let home = CliHome::new();
     let script = "[ $1 != 2 ] || { echo broken >&2; exit 7; }";
     let command =
         ["map", "--attempts", "1", "--initial-delay", "1ms", "--json", "--", "sh", "-c", script, "sh"];
@@ -60,7 +60,7 @@ fn items_that_fail_for_good_are_dead_letters_and_the_exit_code_says_so() {
 
 #[test]
 fn retries_of_all_items_together_are_limited_if_asked() {
-    let home = Home::new();
+    let home = CliHome::new();
     let flags = ["map", "--initial-delay", "1ms", "--job-retries", "4", "-q"];
     let command = [&flags[..], &["--", "sh", "-c", "echo x >> ran; exit 1"]].concat();
     home.run_with("1\n2\n3\n4\n5\n6\n", &command).exits(4);
@@ -69,13 +69,13 @@ fn retries_of_all_items_together_are_limited_if_asked() {
 
 #[test]
 fn an_empty_list_is_done_at_once() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.run_with("", &["map", "--", "false"]).exits(0);
 }
 
 #[test]
 fn a_bad_flag_is_named_and_nothing_is_stored() {
-    let home = Home::new();
+    let home = CliHome::new();
     let printed = home.run_with("1\n", &["map", "--initial-delay", "5 seconds", "--", "true"]).exits(2);
     assert!(printed.err.contains("5 seconds"), "{}", printed.err);
     assert!(home.json(&["ls", "--json"]).is_empty());
@@ -84,7 +84,7 @@ fn a_bad_flag_is_named_and_nothing_is_stored() {
 #[test]
 fn output_in_order_goes_on_behind_what_was_printed_before_a_kill() {
     use std::io::{BufRead, BufReader};
-    let home = Home::new();
+    let home = CliHome::new();
     let lines: Vec<String> = (1..=40).map(|n| n.to_string()).collect();
     home.write("list", &lines.join("\n"));
     let script = "[ $1 -le 10 ] || while [ ! -e go ]; do sleep 0.01; done; echo $1";

@@ -1,6 +1,6 @@
 //! Breakers as people see them: what is held, why, until when, and what happened in the end.
 
-use crate::home::Home;
+use crate::home::CliHome;
 use crate::plain::{at, plain};
 
 /// The first failure opens the breaker for an hour.
@@ -28,8 +28,8 @@ commands:
 ";
 
 /// A job whose three items are held, and whose process was killed; and its id.
-fn held() -> (Home, String) {
-    let home = Home::new();
+fn held() -> (CliHome, String) {
+    let home = CliHome::new();
     home.write("w.yaml", LONG);
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
     let held = || {
@@ -43,7 +43,7 @@ fn held() -> (Home, String) {
     (home, job)
 }
 
-fn id(home: &Home) -> String {
+fn id(home: &CliHome) -> String {
     let listed = home.json(&["ls", "--json"]);
     let job = listed.first().map(|job| at(job, "/job").clone());
     let job = job.and_then(|job| job.as_str().map(str::to_owned));
@@ -51,8 +51,8 @@ fn id(home: &Home) -> String {
 }
 
 /// A job that has lived through an outage, what it said, and its id.
-fn survived(workflow: &str) -> (Home, String, String) {
-    let home = Home::new();
+fn survived(workflow: &str) -> (CliHome, String, String) {
+    let home = CliHome::new();
     home.write("w.yaml", workflow);
     let said = home.run(&["run", "w.yaml"]).exits(0);
     let job = id(&home);
@@ -223,7 +223,7 @@ fn a_resume_restores_what_was_held() {
 
 #[test]
 fn breakers_are_listed_shown_tripped_and_reset() {
-    let home = Home::new();
+    let home = CliHome::new();
     let none = home.run(&["breaker", "ls"]).exits(0);
     assert_eq!(none.out, "");
     snapbox::assert_data_eq!(
@@ -380,7 +380,7 @@ breaker payments: closed, no failures
 
 #[test]
 fn what_was_held_too_long_and_what_was_not_to_be_held_say_why_they_failed() {
-    let home = Home::new();
+    let home = CliHome::new();
     for (setting, item) in [("max_hold: 300ms", "north"), ("when_open: fail", "east")] {
         home.write("w.yaml", &LONG.replace("max_hold: 2h", setting));
         home.run(&["run", "w.yaml"]).exits(4);

@@ -115,7 +115,7 @@ fn a_countdown_goes_on_while_nothing_happens() {
     assert!(pty.wait().success());
 }
 
-/// The first failure opens the breaker; somebody lets the target come back.
+/// The first failure opens the breaker; later the test lets the target come back.
 const OUTAGE: &str = "
 name: orders
 mode: mapreduce

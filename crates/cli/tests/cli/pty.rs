@@ -129,7 +129,7 @@ impl Pty {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// What somebody before a terminal of this size sees after everything was written.
+    /// The screen of a terminal of this size after everything was written.
     pub(crate) fn screen(&self, columns: u16, rows: u16) -> vt100::Parser {
         let size = |cells: u16| NonZero::new(cells).expect("not zero");
         let mut parser = vt100::Parser::new(size(rows), size(columns), 1000);

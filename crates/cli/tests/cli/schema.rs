@@ -1,6 +1,6 @@
 //! `undaunted schema`: an editor accepts and refuses what `check` accepts and refuses.
 //!
-//! What a schema cannot say is listed here one by one, with the reason, so that a difference nobody
+//! What a schema cannot express is listed here one by one, with the reason, so that a difference nobody
 //! has decided on is a red test.
 
 use std::fs;
@@ -229,7 +229,7 @@ const BROKEN: &[&str] = &[
 
 /// What `check` refuses and a schema cannot, and why.
 const ONLY_CHECK: &[(&str, &str)] = &[
-    ("the name in a template is looked up", "[{shell: 'echo ${nobody.name}'}]"),
+    ("the name in a template is looked up", "[{shell: 'echo ${unknown.name}'}]"),
     ("an item exists in a map only", "[{shell: 'echo ${item.id}'}]"),
     ("two commands must not share an id", "[{shell: a, id: x}, {shell: b, id: x}]"),
     (
@@ -367,7 +367,7 @@ fn a_wrong_key_is_told_where_it_stands() {
     ] {
         let found = objections(&validator, yaml);
         let wanted = format!("{place}: Additional properties are not allowed");
-        let told = found.iter().any(|objection| objection.starts_with(&wanted));
-        assert!(told, "{yaml}: {found:?}");
+        let is_listed = found.iter().any(|objection| objection.starts_with(&wanted));
+        assert!(is_listed, "{yaml}: {found:?}");
     }
 }

@@ -1,9 +1,9 @@
 //! Limits that items share, as people see them: completion rule, pool, tolerance, deadlines.
 
-use crate::home::Home;
+use crate::home::CliHome;
 use crate::plain::{at, plain};
 
-/// Two of four are enough; south takes until somebody lets it go.
+/// Two of four are enough; south runs until the test lets it end.
 const BEST_EFFORT: &str = "
 name: regions
 mode: mapreduce
@@ -44,8 +44,8 @@ map:
 ";
 
 /// A job that has run, what it said, and its id.
-fn ran(workflow: &str, code: i32) -> (Home, String, String) {
-    let home = Home::new();
+fn ran(workflow: &str, code: i32) -> (CliHome, String, String) {
+    let home = CliHome::new();
     home.write("w.yaml", workflow);
     let said = home.run(&["run", "w.yaml"]).exits(code);
     let listed = home.json(&["ls", "--json"]);
@@ -55,7 +55,7 @@ fn ran(workflow: &str, code: i32) -> (Home, String, String) {
 }
 
 /// `show` without what is drawn to scale.
-fn shown(home: &Home, job: &str) -> String {
+fn shown(home: &CliHome, job: &str) -> String {
     let shown = plain(&home.run(&["show", job]).exits(0).out, job);
     let head = shown.split("  timeline").next().unwrap_or_default();
     head.to_owned()
@@ -255,9 +255,9 @@ job JOB orders
 
 "]]
     );
-    let told = |arguments: &[&str]| plain(&home.run(arguments).exits(0).out, &job);
+    let output = |arguments: &[&str]| plain(&home.run(arguments).exits(0).out, &job);
     snapbox::assert_data_eq!(
-        told(&["budget", "show", &job]),
+        output(&["budget", "show", &job]),
         snapbox::str![[r"
 job JOB: 2 of 2 retries used, 0 left; at most 2 per item
       2 north (its whole share)
@@ -266,7 +266,7 @@ add up to 48: undaunted budget top-up JOB 48
 "]]
     );
     snapbox::assert_data_eq!(
-        told(&["budget", "top-up", &job, "2"]),
+        output(&["budget", "top-up", &job, "2"]),
         snapbox::str![[r"
 added 2 retries to job JOB, 4 in total
 redrive its dead letters: undaunted dlq redrive JOB
@@ -274,7 +274,7 @@ redrive its dead letters: undaunted dlq redrive JOB
 "]]
     );
     snapbox::assert_data_eq!(
-        told(&["budget", "top-up", &job, "100"]),
+        output(&["budget", "top-up", &job, "100"]),
         snapbox::str![[r"
 added 46 retries to job JOB, 50 in total (the operator allows at most 50)
 redrive its dead letters: undaunted dlq redrive JOB
@@ -322,7 +322,7 @@ error: job JOB has no retry pool: only the limits of each command apply; change 
 
 "]]
     );
-    let nobody = home.run(&["budget", "show", "nobody"]).exits(6);
+    let nobody = home.run(&["budget", "show", "unknown"]).exits(6);
     assert!(nobody.err.contains("undaunted ls"), "{}", nobody.err);
 }
 
@@ -369,7 +369,7 @@ job JOB orders
 
 #[test]
 fn rules_are_printed_one_a_line() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write(
         "w.yaml",
         "
@@ -410,7 +410,7 @@ import (line 2)
 
 #[test]
 fn explain_config_shows_who_has_a_breaker_and_what_it_is_called() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write(
         "nightly.yaml",
         "

@@ -1,11 +1,11 @@
 //! `show`: timelines, and what each resume restored.
 
-use crate::home::Home;
+use crate::home::CliHome;
 use crate::plain::{at, plain};
 
 #[test]
 fn attempts_and_waits_are_drawn_in_the_width_there_is() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write(
         "w.yaml",
         "- id: ask\n  shell: 'sleep 0.05; test $UNDAUNTED_ATTEMPT = 3'\n  \
@@ -35,7 +35,7 @@ fn attempts_and_waits_are_drawn_in_the_width_there_is() {
 
 #[test]
 fn each_resume_says_what_it_restored() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write(
         "w.yaml",
         "mode: mapreduce\nmap:\n  input: {shell: \"printf 'a\\nb\\n'\"}\n  max_parallel: 1\n  \
@@ -72,7 +72,7 @@ fn each_resume_says_what_it_restored() {
 
 #[test]
 fn a_job_that_was_never_resumed_says_so() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write("w.yaml", "- shell: 'true'\n");
     let _ = home.run(&["run", "w.yaml"]).exits(0);
     let printed = home.run(&["show", "@last", "--resumes"]).exits(0);

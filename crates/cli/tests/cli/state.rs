@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::home::{Home, files};
+use crate::home::{CliHome, files};
 use crate::plain::at;
 
 const WORKFLOW: &str = "
@@ -13,8 +13,8 @@ const WORKFLOW: &str = "
 ";
 
 /// A home in which the job was killed while its second command waits for its first retry.
-fn killed() -> Home {
-    let home = Home::new();
+fn killed() -> CliHome {
+    let home = CliHome::new();
     home.write("w.yaml", WORKFLOW);
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
     while !home.run(&["events", "@last"]).out.contains("retry_scheduled") {}
@@ -23,7 +23,7 @@ fn killed() -> Home {
     home
 }
 
-fn exported(home: &Home) -> Value {
+fn exported(home: &CliHome) -> Value {
     let printed = home.run(&["state", "export", "@last"]).exits(0);
     home.write("state.json", &printed.out);
     serde_json::from_str(&printed.out).expect("JSON")
@@ -41,11 +41,11 @@ fn a_job_that_is_imported_goes_on_where_the_other_stood() {
     assert_eq!(at(second, "/retry_history/0/success"), false);
     assert!(at(second, "/next_retry_at").as_str().is_some_and(|at| at.ends_with('Z')));
     let import = ["state", "import", "state.json", "--workflow", "w.yaml"];
-    let told = home.json(&[&import[..], &["--json"]].concat());
-    let told = told.first().expect("an object");
-    assert_eq!(at(told, "/status"), "suspended");
-    assert_eq!((at(told, "/commands"), at(told, "/pending")), (&json!(1), &json!(1)));
-    let job = at(told, "/job").as_str().expect("a job");
+    let imported = home.json(&[&import[..], &["--json"]].concat());
+    let imported = imported.first().expect("an object");
+    assert_eq!(at(imported, "/status"), "suspended");
+    assert_eq!((at(imported, "/commands"), at(imported, "/pending")), (&json!(1), &json!(1)));
+    let job = at(imported, "/job").as_str().expect("a job");
     let shown = home.json(&["show", job, "--json"]);
     assert_eq!(shown.first().map(|it| at(it, "/status").clone()), Some(json!("suspended")));
     let _ = home.run(&["resume", job]).exits(1);
@@ -57,7 +57,7 @@ fn a_job_that_is_imported_goes_on_where_the_other_stood() {
 
 #[test]
 fn what_does_not_fit_is_refused_and_nothing_is_stored() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write("w.yaml", WORKFLOW);
     for (state, why) in [
         (
@@ -93,7 +93,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_stored() {
 
 #[test]
 fn dead_letters_are_exported_with_their_attempts_and_stop_at_once_when_imported() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write(
         "w.yaml",
         "mode: mapreduce\nmap:\n  input: {shell: \"printf 'a\\nb\\n'\"}\n  agent_template:\n    \

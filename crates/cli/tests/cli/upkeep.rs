@@ -3,10 +3,10 @@
 use undaunted_runner::catalog;
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
-use crate::home::{Home, files};
+use crate::home::{CliHome, files};
 
-fn home() -> Home {
-    let home = Home::new();
+fn home() -> CliHome {
+    let home = CliHome::new();
     home.write("ok.yaml", "- shell: echo hello\n");
     home
 }
@@ -24,7 +24,7 @@ fn a_removed_job_leaves_nothing_behind() {
 
 #[test]
 fn what_is_unfinished_is_not_pruned_and_not_removed_unasked() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write("ok.yaml", "- shell: 'true'\n");
     home.write("wait.yaml", "- shell: exit 1\n  retry_config: {initial_delay: 1h, max_delay: 1h}\n");
     home.run(&["run", "ok.yaml"]).exits(0);
@@ -88,7 +88,7 @@ fn a_record_of_the_catalog_that_is_none_is_told_with_its_place() {
 
 #[test]
 fn a_job_is_paused_by_another_process_and_goes_on_when_unpaused() {
-    let home = Home::new();
+    let home = CliHome::new();
     home.write("p.yaml", "- shell: while [ ! -e go ]; do sleep 0.01; done\n- shell: echo second >> ran\n");
     let mut run = home.command(&["run", "p.yaml"]).spawn().expect("it runs");
     let events = || home.run(&["events", "@last"]).out;
@@ -113,7 +113,7 @@ fn a_job_is_paused_by_another_process_and_goes_on_when_unpaused() {
 
 #[test]
 fn the_doctor_completions_and_the_manual_say_what_they_should() {
-    let home = Home::new();
+    let home = CliHome::new();
     let doctor = home.json(&["doctor", "--json"]);
     assert!(doctor.iter().any(|it| it["what"] == "store" && it["state"] == "ok"));
     let bash = home.run(&["completions", "bash"]).exits(0);

@@ -1,4 +1,5 @@
-//! Archiving, killed at every place: the job, its file or both are there, and doing it again finishes.
+//! Archiving killed at every failpoint: the job, its archive file or both exist, and archiving again
+//! finishes.
 
 use std::sync::Arc;
 
@@ -8,9 +9,9 @@ use undaunted_runner::catalog::{CatalogHandle, activated, deactivated};
 use undaunted_runner::journal;
 use undaunted_store::{SqliteStore, Store};
 
-use crate::world::World;
+use crate::sandbox::Sandbox;
 
-/// A flow that fails at once: nobody listens there.
+/// A flow that fails at once, because no server listens at its endpoint.
 const FLOW: &str = "
 mode: flow
 goals: [resize]
@@ -22,59 +23,60 @@ steps:
     attributes: {small: {role: output}}
 ";
 
-fn open(world: &World) -> (Arc<dyn Store>, CatalogHandle) {
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(world.store()).unwrap());
-    let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
-    (store, book)
+fn open(sandbox: &Sandbox) -> (Arc<dyn Store>, CatalogHandle) {
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(sandbox.store()).unwrap());
+    let catalog = CatalogHandle::open(Arc::clone(&store)).unwrap();
+    (store, catalog)
 }
 
-fn catalog(world: &World) -> Catalog {
-    open(world).1.known(|catalog, _| catalog.clone())
+fn catalog(sandbox: &Sandbox) -> Catalog {
+    open(sandbox).1.known(|catalog, _| catalog.clone())
 }
 
-/// A flow that has failed, and stands in the catalog.
-fn failed(world: &World) -> String {
-    let job = world.call(&["run", "w.yaml", "--json"]).exits(1).job();
-    let (store, book) = open(world);
+/// Runs the flow, which fails, and records it in the catalog.
+fn failed(sandbox: &Sandbox) -> String {
+    let job = sandbox.run().exits(1).job();
+    let (store, catalog) = open(sandbox);
     let (read, _) = journal::replay(&*store, &job, &Plans::default(), |_, _, _| {}).unwrap();
-    book.note(activated(&read).unwrap());
-    book.note(deactivated(&read).unwrap());
-    book.flush().unwrap();
+    catalog.note(activated(&read).unwrap());
+    catalog.note(deactivated(&read).unwrap());
+    catalog.flush().unwrap();
     job
 }
 
 #[test]
 fn killed_anywhere_while_it_is_archived_nothing_is_lost_and_again_finishes() {
-    for place in ["archive-before-rename:1", "archive-kept:1", "archive-noted:1", "archive-folder-removed:1"]
+    for failpoint in
+        ["archive-before-rename:1", "archive-kept:1", "archive-noted:1", "archive-folder-removed:1"]
     {
-        let world = World::of(FLOW);
-        let job = failed(&world);
-        let events = world.events();
-        let die = [("UNDAUNTED_TEST_DIE", place)];
-        let killed = world.call_with(&["archive", &job], &die);
-        assert_eq!(killed.code, -9, "{place} is not reached: {killed:?}");
-        assert_eq!(world.events(), events, "{place}: it is there until the end");
-        let file = world.store().join(format!("archive/{job}.undaunted.jsonl"));
-        assert_eq!(file.exists(), place != "archive-before-rename:1");
-        let moving = catalog(&world).flows.remove(job.as_str());
-        match place {
+        let sandbox = Sandbox::of(FLOW);
+        let job = failed(&sandbox);
+        let events = sandbox.events();
+        let die = [("UNDAUNTED_TEST_DIE", failpoint)];
+        let killed = sandbox.call_with(&["archive", &job], &die);
+        assert_eq!(killed.code, -9, "{failpoint} is not reached: {killed:?}");
+        assert_eq!(sandbox.events(), events, "{failpoint}: it is there until the end");
+        let file = sandbox.store().join(format!("archive/{job}.undaunted.jsonl"));
+        assert_eq!(file.exists(), failpoint != "archive-before-rename:1");
+        let moving = catalog(&sandbox).flows.remove(job.as_str());
+        match failpoint {
             "archive-before-rename:1" | "archive-kept:1" => {
-                assert_eq!(moving.unwrap().place, FlowLifecycle::Archiving, "{place}");
+                assert_eq!(moving.unwrap().place, FlowLifecycle::Archiving, "{failpoint}");
             }
-            _ => assert_eq!(moving, None, "{place}"),
+            _ => assert_eq!(moving, None, "{failpoint}"),
         }
 
-        world.call(&["archive", &job]).exits(0);
-        assert_eq!(world.call(&["ls", "--json"]).exits(0).out, "", "{place}");
-        assert_eq!(catalog(&world), Catalog::default(), "{place}");
+        sandbox.call(&["archive", &job]).exits(0);
+        assert_eq!(sandbox.stdout(&["ls", "--json"]), "", "{failpoint}");
+        assert_eq!(catalog(&sandbox), Catalog::default(), "{failpoint}");
         let left = std::fs::read_dir(file.parent().unwrap()).unwrap().count();
-        assert_eq!(left, 1, "{place}: nothing is left beside it");
-        assert!(!world.store().join("jobs").join(&job).exists(), "{place}");
+        assert_eq!(left, 1, "{failpoint}: nothing is left beside it");
+        assert!(!sandbox.store().join("jobs").join(&job).exists(), "{failpoint}");
 
-        world.call(&["restore", file.to_str().unwrap()]).exits(0);
-        assert_eq!(world.events(), events, "{place}");
-        let entry = catalog(&world).flows.remove(job.as_str()).unwrap();
-        assert_eq!(entry.place, FlowLifecycle::Deactivated, "{place}");
-        world.call(&["store", "check"]).exits(0);
+        sandbox.call(&["restore", file.to_str().unwrap()]).exits(0);
+        assert_eq!(sandbox.events(), events, "{failpoint}");
+        let entry = catalog(&sandbox).flows.remove(job.as_str()).unwrap();
+        assert_eq!(entry.place, FlowLifecycle::Deactivated, "{failpoint}");
+        sandbox.call(&["store", "check"]).exits(0);
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::history::{all, one, text};
-use crate::world::World;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn what_a_command_printed_is_given_to_later_ones_in_its_format() {
-    let world = World::of(
+    let (sandbox, _) = Sandbox::run_workflow(
         "
 - {shell: 'printf \"two words\\n\\n\"', capture_output: plain}
 - {shell: 'echo ''{\"a\": [1, {\"b\": \"deep\"}]}''', capture_output: data, capture_format: json}
@@ -18,30 +18,30 @@ fn what_a_command_printed_is_given_to_later_ones_in_its_format() {
 - shell: |
     printf '[%s]\\n' ${plain} ${data.a[1].b} ${many} ${number} ${truth} ${step.said.output} > log
 ",
+        0,
     );
-    world.run().exits(0);
     let expected = ["[two words\n]", "[deep]", r#"[["1","2","3"]]"#, "[42]", "[true]", "[by step]"];
-    assert_eq!(world.read("log"), expected.join("\n") + "\n");
+    assert_eq!(sandbox.read("log"), expected.join("\n") + "\n");
 }
 
 #[test]
 fn output_of_the_wrong_format_is_permanent() {
-    let world = World::of(
+    let (sandbox, report) = Sandbox::run_workflow(
         "
 - shell: echo run >> log; echo not a number
   capture_output: number
   capture_format: number
   retry_config: {attempts: 3, initial_delay: 3ms}
 ",
+        1,
     );
-    let report = world.run().exits(1).json();
     assert_eq!(report["reason"], "permanent");
-    assert_eq!(world.lines("log"), ["run"]);
+    assert_eq!(sandbox.lines("log"), ["run"]);
 }
 
 #[test]
 fn a_capture_in_a_map_belongs_to_its_item() {
-    let world = World::of(
+    let (sandbox, _) = Sandbox::run_workflow(
         "
 mode: mapreduce
 map:
@@ -50,10 +50,9 @@ map:
     - {shell: 'echo of ${item}', capture_output: mine}
     - {shell: 'echo ${item} ${mine} >> log'}
 ",
+        0,
     );
-    world.run().exits(0);
-    let mut log = world.lines("log");
-    log.sort();
+    let log = sandbox.sorted_lines("log");
     let expected: Vec<String> = (1..=8).map(|n| format!("{n} of {n}")).collect();
     assert_eq!(log, expected);
 }
@@ -70,29 +69,28 @@ reduce:
 
 #[test]
 fn the_results_of_a_map_are_in_input_order_with_status_and_output() {
-    let world = World::of(RESULTS);
-    world.write("go", "");
-    world.run().exits(4);
-    let results: Value = serde_json::from_str(&world.read("inline")).unwrap();
+    let sandbox = Sandbox::of(RESULTS);
+    sandbox.write("go", "");
+    sandbox.run().exits(4);
+    let results: Value = serde_json::from_str(&sandbox.read("inline")).unwrap();
     let expected = json!([
         {"item": "c", "status": "succeeded", "output": "said c"},
         {"item": "a", "status": "dead", "output": null},
         {"item": "b", "status": "succeeded", "output": "said b"},
     ]);
     assert_eq!(results, expected);
-    let whole: Value = serde_json::from_str(&world.read("whole")).unwrap();
+    let whole: Value = serde_json::from_str(&sandbox.read("whole")).unwrap();
     assert_eq!(whole, expected);
 }
 
 #[test]
 fn the_results_of_a_map_survive_a_kill() {
-    let world = World::of(RESULTS);
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    World::eventually("the first command of reduce", || (world.read("whole").ends_with(']')).then_some(()));
+    let (sandbox, engine) = Sandbox::start_workflow(RESULTS);
+    Sandbox::wait_until("the first command of reduce", || sandbox.read("whole").ends_with(']'));
     engine.kill();
-    world.write("go", "");
-    world.resume().exits(4);
-    assert_eq!(world.read("again"), world.read("whole"));
+    sandbox.write("go", "");
+    sandbox.resume().exits(4);
+    assert_eq!(sandbox.read("again"), sandbox.read("whole"));
 }
 
 #[test]
@@ -120,7 +118,7 @@ fn no_item_becomes_code() {
         "trailing\n",
         "",
     ];
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 mode: mapreduce
 map:
@@ -135,20 +133,20 @@ map:
         printf '\\0' >> log
 ",
     );
-    world.write("items.json", &json!(hostile).to_string());
-    world.run().exits(0);
-    let log = world.read("log");
+    sandbox.write("items.json", &json!(hostile).to_string());
+    sandbox.run().exits(0);
+    let log = sandbox.read("log");
     let parts: Vec<&str> = log.split('\0').collect();
-    for (value, found) in hostile.iter().zip(&parts) {
-        assert_eq!(found, &format!("{value}|{value}|{value}|{value}\n"));
+    for (value, printed) in hostile.iter().zip(&parts) {
+        assert_eq!(printed, &format!("{value}|{value}|{value}|{value}\n"));
     }
     assert_eq!(parts.len(), hostile.len() + 1);
-    assert!(!world.path("pwned").exists());
+    assert!(!sandbox.path("pwned").exists());
 }
 
 #[test]
 fn a_value_that_is_not_text_is_compact_json() {
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 mode: mapreduce
 map:
@@ -157,15 +155,15 @@ map:
   agent_template: [{shell: 'printf ''%s %s\\n'' ${item} ${item.n:-none} >> log'}]
 ",
     );
-    world.write("items.json", r#"[{"n": 1, "s": "x"}, [true, null], 1.50, "text"]"#);
-    world.run().exits(0);
+    sandbox.write("items.json", r#"[{"n": 1, "s": "x"}, [true, null], 1.50, "text"]"#);
+    sandbox.run().exits(0);
     let expected = [r#"{"n":1,"s":"x"} 1"#, "[true,null] none", "1.5 none", "text none"];
-    assert_eq!(world.lines("log"), expected);
+    assert_eq!(sandbox.lines("log"), expected);
 }
 
 #[test]
 fn a_missing_field_dead_letters_the_item_without_an_attempt() {
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 mode: mapreduce
 map:
@@ -175,11 +173,11 @@ map:
       retry_config: {attempts: 3, initial_delay: 3ms}
 ",
     );
-    world.write("items.json", r#"[{"name": "a"}, {"nam": "b"}, {"name": "c"}]"#);
-    let report = world.run().exits(4).json();
-    assert_eq!(world.lines("log").len(), 2);
+    sandbox.write("items.json", r#"[{"name": "a"}, {"nam": "b"}, {"name": "c"}]"#);
+    let report = sandbox.run().exits(4).json();
+    assert_eq!(sandbox.lines("log").len(), 2);
     assert_eq!(report["attempts"], 2);
-    let events = world.events();
+    let events = sandbox.events();
     let dead = one(&events, "item_dead_lettered");
     assert_eq!(dead["reason"], "permanent");
     assert!(text(&dead["error"]).contains("item.name"), "{dead}");
@@ -190,7 +188,7 @@ map:
 #[test]
 fn a_value_too_large_for_a_command_is_refused_with_the_way_out_which_works() {
     let large = "x".repeat(101 << 10);
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 mode: mapreduce
 map:
@@ -199,16 +197,16 @@ map:
 ",
     );
     let items = json!([{"text": large}, {"text": "small"}]);
-    world.write("items.json", &items.to_string());
-    world.run().exits(4);
-    let dead = one(&world.events(), "item_dead_lettered").clone();
+    sandbox.write("items.json", &items.to_string());
+    sandbox.run().exits(4);
+    let dead = one(&sandbox.events(), "item_dead_lettered").clone();
     assert!(text(&dead["error"]).contains("item_file"), "{dead}");
-    assert_eq!(world.lines("log"), ["5"]);
+    assert_eq!(sandbox.lines("log"), ["5"]);
 
-    world.write("w.yaml", &world.read("w.yaml").replace("printf %s ${item.text} |", "cat ${item_file} |"));
-    world.run().exits(0);
+    sandbox.edit_workflow("printf %s ${item.text} |", "cat ${item_file} |");
+    sandbox.run().exits(0);
     let whole = items[0].to_string().len();
-    assert!(world.lines("log").contains(&whole.to_string()), "{:?}", world.lines("log"));
+    assert!(sandbox.lines("log").contains(&whole.to_string()), "{:?}", sandbox.lines("log"));
 }
 
 #[test]
@@ -220,10 +218,9 @@ map:
   agent_template: [{shell: 'head -c 60000 /dev/zero | tr ''\\0'' x'}]
 reduce: [{shell: 'WHAT | wc -c > size'}]
 ";
-    let world = World::of(&workflow.replace("WHAT", "printf %s ${map.results}"));
-    let report = world.run().exits(1).json();
+    let (sandbox, report) = Sandbox::run_workflow(&workflow.replace("WHAT", "printf %s ${map.results}"), 1);
     assert!(text(&report["error"]).contains("map.results_file"), "{report}");
-    world.write("w.yaml", &workflow.replace("WHAT", "cat ${map.results_file}"));
-    world.run().exits(0);
-    assert!(world.read("size").trim().parse::<usize>().unwrap() > 180_000);
+    sandbox.write("w.yaml", &workflow.replace("WHAT", "cat ${map.results_file}"));
+    sandbox.run().exits(0);
+    assert!(sandbox.read("size").trim().parse::<usize>().unwrap() > 180_000);
 }

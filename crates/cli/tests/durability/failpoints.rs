@@ -1,16 +1,16 @@
-//! Every place where the program can be made to die, one after the other.
+//! Every failpoint of the program, one after the other.
 
 use std::collections::BTreeMap;
 
 use undaunted_runner::failpoint::PLACES;
 
-use crate::history::{all, is_lawful, one, outcomes, starts};
-use crate::http::one_call;
-use crate::http_server::{Reply, StepServer};
-use crate::world::{Ended, World};
+use crate::history::{count, count_outcomes, one, starts};
+use crate::http::one_request;
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::{FinishedProcess, Sandbox};
 
-/// A bit of everything: setup with a capture, a map with a failure and its retry, a handler, a reduce
-/// over the results. Every command tells the outside world that it ran.
+/// Setup with a capture, a map with a failure and its retry, a handler, and a reduce over the results. Every
+/// command logs outside of the store that it ran.
 const WORKFLOW: &str = "
 mode: mapreduce
 setup:
@@ -37,7 +37,7 @@ reduce:
     shell: echo sum ${said} ${map.results} >> log
 ";
 
-/// The lines commands write when nothing goes wrong.
+/// The log of an undisturbed run.
 fn expected() -> BTreeMap<String, usize> {
     let results: Vec<String> = ["a", "b", "c"]
         .iter()
@@ -60,52 +60,51 @@ fn expected() -> BTreeMap<String, usize> {
     lines.iter().map(|line| ((*line).to_owned(), 1)).collect()
 }
 
-fn world() -> World {
-    let world = World::of(WORKFLOW);
-    world.write("items.txt", "a\nb\nc\n");
-    world
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::of(WORKFLOW);
+    sandbox.write("items.txt", "a\nb\nc\n");
+    sandbox
 }
 
-/// Dies at a place, in `run` and in each `resume` again, and goes on until the job has ended. How often
-/// somebody died, and how it ended.
-fn die_at(world: &World, place: &str) -> (usize, Ended) {
-    let die = [("UNDAUNTED_TEST_DIE", place)];
-    let first = world.call_with(&["run", "w.yaml", "--json"], &die);
+/// Dies at a failpoint, in `run` and again in each `resume`, until the job has ended. Returns how often
+/// a process died, and how the job ended.
+fn die_at(sandbox: &Sandbox, failpoint: &str) -> (usize, FinishedProcess) {
+    let die = [("UNDAUNTED_TEST_DIE", failpoint)];
+    let first = sandbox.run_with(&die);
     if first.code != -9 {
         return (0, first);
     }
-    // The same place may be reached again, as after a crash that has a cause.
-    let second = world.call_with(&["resume", "@last", "--json"], &die);
+    // The same failpoint may be reached again, as after a crash with a lasting cause.
+    let second = sandbox.resume_with(&die);
     if second.code == 6 {
         // It died before the job was stored.
-        assert_eq!(world.read("log"), "");
-        return (1, world.run());
+        assert_eq!(sandbox.read("log"), "");
+        return (1, sandbox.run());
     }
     if second.code != -9 {
         return (1, second);
     }
-    (2, world.resume())
+    (2, sandbox.resume())
 }
 
-/// Dies at a place with every number in turn until it is not reached any more.
-fn dies_at_every(place: &str, many: u64) {
+/// Dies at a failpoint with each number in turn.
+fn dies_at_every(failpoint: &str, many: u64) {
     let mut reached = 0;
     for id in 1..=many {
-        let world = world();
-        let (deaths, ended) = die_at(&world, &format!("{place}:{id}"));
-        assert_eq!(ended.code, 0, "{place}:{id} {ended:?}");
+        let sandbox = sandbox();
+        let (deaths, ended) = die_at(&sandbox, &format!("{failpoint}:{id}"));
+        assert_eq!(ended.code, 0, "{failpoint}:{id} {ended:?}");
         reached += usize::from(deaths > 0);
-        assert_eq!(world.runs("log"), expected(), "{place}:{id}");
-        let events = world.events();
-        is_lawful(&events);
+        assert_eq!(sandbox.runs("log"), expected(), "{failpoint}:{id}");
+        let events = sandbox.lawful_events();
         // 3 × 2 commands, a retry, one before and two after the map; the handler is not counted.
-        assert_eq!(ended.json()["attempts"], 10, "{place}:{id}");
-        assert_eq!(ended.json()["retries"], 1, "{place}:{id}");
-        // Who dies before it could say so has not gone on.
-        assert!(all(&events, "job_resumed").len() <= deaths, "{place}:{id}");
+        assert_eq!(ended.json()["attempts"], 10, "{failpoint}:{id}");
+        assert_eq!(ended.json()["retries"], 1, "{failpoint}:{id}");
+        // A process that dies before it could record the resume has not resumed the job.
+        assert!(count(&events, "job_resumed") <= deaths, "{failpoint}:{id}");
     }
-    println!("{place}: {reached} of {many} numbers reached");
-    assert!(reached > 0, "{place} is never reached");
+    println!("{failpoint}: {reached} of {many} numbers reached");
+    assert!(reached > 0, "{failpoint} is never reached");
 }
 
 #[test]
@@ -113,11 +112,11 @@ fn every_place_is_tried_by_a_test() {
     println!("places: {PLACES:?}");
     let here = concat!(include_str!("failpoints.rs"), include_str!("archive.rs"));
     let served = include_str!("../serve/killed.rs");
-    for place in PLACES {
-        let tried = here.contains(&format!("(\"{place}\""))
-            || here.contains(&format!("\"{place}:"))
-            || served.contains(&format!("\"{place}\""));
-        assert!(tried, "{place}");
+    for failpoint in PLACES {
+        let tried = here.contains(&format!("(\"{failpoint}\""))
+            || here.contains(&format!("\"{failpoint}:"))
+            || served.contains(&format!("\"{failpoint}\""));
+        assert!(tried, "{failpoint}");
     }
 }
 
@@ -193,23 +192,23 @@ fn killed_after_the_keeper_was_told_anything_nothing_is_lost_or_repeated() {
 
 #[test]
 fn killed_after_the_suspension_was_recorded_it_is_a_clean_suspension() {
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 - shell: echo one >> log; until [ -e go ]; do sleep 0.01; done
 - shell: echo two >> log
 ",
     );
     let die = [("UNDAUNTED_TEST_DIE", "suspend-after:1")];
-    let engine = world.spawn_with(&["run", "w.yaml"], &die);
-    world.line("log");
+    let engine = sandbox.spawn_with(&["run", "w.yaml"], &die);
+    sandbox.line("log");
     engine.interrupt();
-    world.write("go", "");
+    sandbox.write("go", "");
     let ended = engine.wait();
     assert_eq!(ended.code, -9, "the place is not reached: {ended:?}");
-    assert_eq!(world.show()["status"], "suspended");
-    world.resume().exits(0);
-    assert_eq!(world.lines("log"), ["one", "two"]);
-    assert_eq!(one(&world.events(), "job_resumed")["planned"], true);
+    assert_eq!(sandbox.show()["status"], "suspended");
+    sandbox.resume().exits(0);
+    assert_eq!(sandbox.lines("log"), ["one", "two"]);
+    assert_eq!(one(&sandbox.events(), "job_resumed")["planned"], true);
 }
 
 #[test]
@@ -222,27 +221,26 @@ fn a_file_that_was_being_written_is_written_again_under_its_number() {
         "append-before:8",
         "append-after:8",
     ];
-    for place in places {
-        let world = World::of(
+    for failpoint in places {
+        let sandbox = Sandbox::of(
             "
 - write_file: {path: below/out.txt, content: 'job ${workflow.job}', create_dirs: true}
 - shell: cat below/out.txt >> log
 ",
         );
-        let die = [("UNDAUNTED_TEST_DIE", place)];
-        assert_eq!(world.call_with(&["run", "w.yaml"], &die).code, -9, "{place}");
-        let ended = world.resume().exits(0);
-        assert_eq!(ended.json()["attempts"], 2, "{place}");
-        assert_eq!(world.read("log"), format!("job {}", ended.job()));
-        let left = std::fs::read_dir(world.path("below")).unwrap().count();
-        assert_eq!(left, 1, "{place}: nothing is left beside it");
-        is_lawful(&world.events());
+        sandbox.run_dying_at(failpoint);
+        let ended = sandbox.resume().exits(0);
+        assert_eq!(ended.json()["attempts"], 2, "{failpoint}");
+        assert_eq!(sandbox.read("log"), format!("job {}", ended.job()));
+        let left = std::fs::read_dir(sandbox.path("below")).unwrap().count();
+        assert_eq!(left, 1, "{failpoint}: nothing is left beside it");
+        sandbox.lawful_events();
     }
 }
 
-/// The keeper dies, alone: the attempt it was busy with has vanished, and is made again if it may be.
-fn keeper_dies(place: &str, start: u64, command: &str) -> World {
-    let world = World::of(
+/// Only the keeper dies: the attempt that it was starting or ending is interrupted and retried.
+fn keeper_dies(failpoint: &str, start: u64, command: &str) -> Sandbox {
+    let sandbox = Sandbox::of(
         "
 retry_config: {attempts: 1, backoff: fixed, initial_delay: 5ms}
 commands:
@@ -251,31 +249,30 @@ commands:
   - shell: echo three >> log
 ",
     );
-    let place = format!("{place}:{start}");
-    let die = [("UNDAUNTED_TEST_DIE", place.as_str())];
-    // The keeper that is started next dies in the same place only if the number comes again.
-    let ended = world.call_with(&["run", "w.yaml", "--json"], &die).exits(0);
+    let failpoint = format!("{failpoint}:{start}");
+    let die = [("UNDAUNTED_TEST_DIE", failpoint.as_str())];
+    // The next keeper dies at the same failpoint only if it reaches that start number, which does not come
+    // again.
+    let ended = sandbox.run_with(&die).exits(0);
     let report = ended.json();
-    assert_eq!(report["attempts"], 4, "{place}");
-    let events = world.events();
-    is_lawful(&events);
-    let cut = outcomes(&events);
-    assert_eq!(cut.iter().filter(|cause| *cause == "interrupted").count(), 1);
+    assert_eq!(report["attempts"], 4, "{failpoint}");
+    let events = sandbox.lawful_events();
+    assert_eq!(count_outcomes(&events, "interrupted"), 1);
     assert_eq!(starts(&events)[&(command.to_owned(), command.to_owned())], 2);
-    world
+    sandbox
 }
 
 #[test]
 fn a_keeper_killed_before_it_makes_a_process_costs_an_attempt_and_no_run() {
-    let world = keeper_dies("spawning", 2, "shell-2");
-    assert_eq!(world.lines("log"), ["one", "two", "three"]);
+    let sandbox = keeper_dies("spawning", 2, "shell-2");
+    assert_eq!(sandbox.lines("log"), ["one", "two", "three"]);
 }
 
 #[test]
 fn a_keeper_killed_after_it_made_a_process_costs_an_attempt() {
-    let world = keeper_dies("spawned", 1, "shell-1");
-    let mut runs = world.runs("log");
-    // It may have been ended before it wrote anything.
+    let sandbox = keeper_dies("spawned", 1, "shell-1");
+    let mut runs = sandbox.runs("log");
+    // The first attempt may have been ended before it wrote anything.
     let first = runs.remove("one").unwrap();
     assert!((1..=2).contains(&first));
     assert_eq!(runs, [("three".to_owned(), 1), ("two".to_owned(), 1)].into());
@@ -283,13 +280,13 @@ fn a_keeper_killed_after_it_made_a_process_costs_an_attempt() {
 
 #[test]
 fn a_keeper_killed_before_it_notes_an_end_makes_the_end_uncertain() {
-    let world = keeper_dies("exited", 3, "shell-3");
-    assert_eq!(world.lines("log"), ["one", "two", "three", "three"]);
+    let sandbox = keeper_dies("exited", 3, "shell-3");
+    assert_eq!(sandbox.lines("log"), ["one", "two", "three", "three"]);
 }
 
 #[test]
 fn a_command_that_gives_items_is_begun_again_when_the_keeper_that_was_told_of_it_has_died() {
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 map:
   input: {shell: echo asked >> log; echo a}
@@ -297,17 +294,17 @@ map:
 mode: mapreduce
 ",
     );
-    let note = world.path("died");
+    let note = sandbox.path("died");
     let die = [("UNDAUNTED_TEST_DIE", "spawning-before:1"), ("UNDAUNTED_TEST_DIED", note.to_str().unwrap())];
-    world.call_with(&["run", "w.yaml", "--json"], &die).exits(0);
-    assert!(world.read("died").starts_with("spawning-before:1 "));
-    assert_eq!(world.lines("log"), ["asked", "a"]);
-    is_lawful(&world.events());
+    sandbox.run_with(&die).exits(0);
+    assert!(sandbox.read("died").starts_with("spawning-before:1 "));
+    assert_eq!(sandbox.lines("log"), ["asked", "a"]);
+    sandbox.lawful_events();
 }
 
-/// The keeper dies, alone, and so many attempts are interrupted; the job ends all the same.
-fn keeper_dies_once(place: &str, interrupted: std::ops::RangeInclusive<usize>) {
-    let world = World::of(
+/// Only the keeper dies: the job completes, and the number of interrupted attempts is in this range.
+fn keeper_dies_once(failpoint: &str, interrupted: std::ops::RangeInclusive<usize>) {
+    let sandbox = Sandbox::of(
         "
 retry_config: {attempts: 2, backoff: fixed, initial_delay: 5ms}
 commands:
@@ -315,25 +312,23 @@ commands:
   - shell: echo two $UNDAUNTED_ATTEMPT >> log
 ",
     );
-    let note = world.path("died");
-    let die = [("UNDAUNTED_TEST_DIE", place), ("UNDAUNTED_TEST_DIED", note.to_str().unwrap())];
-    world.call_with(&["run", "w.yaml", "--json"], &die).exits(0);
-    let died = world.read("died");
-    assert!(died.starts_with(place), "{place} is not reached: {died}");
-    let events = world.events();
-    is_lawful(&events);
-    let outcomes = outcomes(&events);
-    let cut = outcomes.iter().filter(|cause| *cause == "interrupted");
-    assert!(interrupted.contains(&cut.count()), "{place}: {outcomes:?}");
-    if place.starts_with("exited-after") {
+    let note = sandbox.path("died");
+    let die = [("UNDAUNTED_TEST_DIE", failpoint), ("UNDAUNTED_TEST_DIED", note.to_str().unwrap())];
+    sandbox.run_with(&die).exits(0);
+    let died = sandbox.read("died");
+    assert!(died.starts_with(failpoint), "{failpoint} is not reached: {died}");
+    let events = sandbox.lawful_events();
+    let made = count_outcomes(&events, "interrupted");
+    assert!(interrupted.contains(&made), "{failpoint}: {made} attempts were interrupted");
+    if failpoint.starts_with("exited-after") {
         assert_eq!(starts(&events)[&("shell-1".to_owned(), "shell-1".to_owned())], 1);
     }
-    assert!(world.runs("log").values().all(|runs| *runs == 1));
+    assert!(sandbox.runs("log").values().all(|runs| *runs == 1));
 }
 
 #[test]
 fn a_keeper_killed_after_it_noted_an_end_costs_nothing_of_it() {
-    // The engine may have read the note and begun the next command by then.
+    // By then the engine may have read the recorded end and begun the next command.
     keeper_dies_once("exited-after:1", 0..=1);
     keeper_dies_once("exited-after:2", 0..=0);
 }
@@ -348,32 +343,29 @@ fn a_keeper_killed_while_it_answers_costs_at_most_what_runs() {
 
 #[test]
 fn a_keeper_killed_while_it_begins_its_log_is_replaced() {
-    // Nobody vouches for a log that could not be written as trusted: what was begun meanwhile is uncertain.
-    for (place, most) in [
+    // A log that could not be marked as trusted proves nothing: commands that started meanwhile are
+    // uncertain.
+    for (failpoint, most) in [
         ("log-before-rename:1", 0),
         ("log-before-rename:2", 1),
         ("log-after-rename:1", 0),
         ("log-after-rename:2", 1),
     ] {
-        keeper_dies_once(place, 0..=most);
+        keeper_dies_once(failpoint, 0..=most);
     }
 }
 
 #[test]
 fn killed_before_or_after_any_request_it_is_sent_again_with_the_next_number() {
-    for (place, sent) in [("call-before:1", 0), ("call-after:1", 1), ("call-before:2", 1)] {
-        let server = StepServer::start().on("/a", &[Reply::status(503), Reply::text(200, "")]);
+    for (failpoint, sent) in [("call-before:1", 0), ("call-after:1", 1), ("call-before:2", 1)] {
+        let server = ScriptedServer::start().on("/a", &[Reply::status(503), Reply::text(200, "")]);
         let http = format!("url: '{}'", server.url("/a"));
-        let world = one_call(&http, "  breaker: {failure_threshold: 1000}");
-        let die = [("UNDAUNTED_TEST_DIE", place)];
-        assert_eq!(world.call_with(&["run", "w.yaml"], &die).code, -9, "{place}");
-        assert_eq!(server.all().len(), sent, "{place}");
-        world.resume().exits(0);
-        let events = world.events();
-        is_lawful(&events);
-        let outcomes = outcomes(&events);
-        let cut = outcomes.iter().filter(|cause| *cause == "interrupted");
-        assert_eq!(cut.count(), 1, "{place}: {outcomes:?}");
-        assert!((2..=3).contains(&server.all().len()), "{place}");
+        let sandbox = one_request(&http, "  breaker: {failure_threshold: 1000}");
+        sandbox.run_dying_at(failpoint);
+        assert_eq!(server.all().len(), sent, "{failpoint}");
+        sandbox.resume().exits(0);
+        let events = sandbox.lawful_events();
+        assert_eq!(count_outcomes(&events, "interrupted"), 1, "{failpoint}: {events:#?}");
+        assert!((2..=3).contains(&server.all().len()), "{failpoint}");
     }
 }

@@ -1,53 +1,49 @@
 //! `on_failure` and `on_success`, and what the report says when a failure was handled.
 
-use serde_json::json;
-
-use crate::history::{all, is_lawful, one, starts, text};
-use crate::world::World;
+use crate::history::{assert_fields, count, one, starts, text};
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_handler_that_succeeds_recovers_the_command_and_the_failure_stays_in_the_report() {
-    let world = World::of(
+    let (sandbox, report) = Sandbox::run_workflow(
         "
 - shell: echo try >> log; echo trouble >&2; exit 1
   retry_config: {attempts: 9, backoff: fixed, initial_delay: 10ms, retry_budget: 25ms}
   on_failure: {shell: echo handler >> log}
 - shell: echo next >> log
 ",
+        0,
     );
-    let report = world.run().exits(0).json();
-    assert_eq!(world.lines("log"), ["try", "try", "try", "handler", "next"]);
-    assert_eq!((&report["status"], &report["reason"]), (&json!("completed"), &json!(null)));
+    assert_eq!(sandbox.lines("log"), ["try", "try", "try", "handler", "next"]);
+    assert_fields!(report, {"status": "completed", "reason": null});
     let error = text(&report["error"]);
     assert!(error.contains("Retry budget exhausted"), "{error}");
     assert!(error.contains("trouble"), "and keeps the last error: {error}");
-    // Handlers are not counted.
-    assert_eq!((&report["attempts"], &report["retries"]), (&json!(4), &json!(2)));
-    assert_eq!(report["delay_ms"], 20);
-    let events = world.events();
-    is_lawful(&events);
+    // Attempts of handlers are not counted.
+    assert_fields!(report, {"attempts": 4, "retries": 2, "delay_ms": 20});
+    let events = sandbox.lawful_events();
     assert_eq!(one(&events, "command_stopped")["reason"], "retry_budget");
-    let people = world.call(&["run", "w.yaml"]).exits(0);
+    let people = sandbox.call(&["run", "w.yaml"]).exits(0);
     assert!(people.out.contains("Retry budget exhausted"), "{people:?}");
 }
 
 #[test]
 fn with_fail_workflow_it_fails_all_the_same() {
-    let world = World::of(
+    let (sandbox, report) = Sandbox::run_workflow(
         "
 - shell: exit 1
   on_failure: {shell: echo handler >> log, fail_workflow: true}
 - shell: echo next >> log
 ",
+        1,
     );
-    let report = world.run().exits(1).json();
     assert_eq!(report["reason"], "attempts");
-    assert_eq!(world.lines("log"), ["handler"]);
+    assert_eq!(sandbox.lines("log"), ["handler"]);
 }
 
 #[test]
 fn a_list_of_handlers_stops_at_the_first_failure_and_keeps_the_original_reason() {
-    let world = World::of(
+    let (sandbox, report) = Sandbox::run_workflow(
         "
 - shell: echo original >&2; exit 1
   on_failure:
@@ -55,16 +51,16 @@ fn a_list_of_handlers_stops_at_the_first_failure_and_keeps_the_original_reason()
     - shell: echo two >> log; echo handler >&2; exit 2
     - shell: echo three >> log
 ",
+        1,
     );
-    let report = world.run().exits(1).json();
-    assert_eq!(world.lines("log"), ["one", "two"]);
+    assert_eq!(sandbox.lines("log"), ["one", "two"]);
     assert!(text(&report["error"]).contains("original"), "{report}");
     assert_eq!(report["reason"], "attempts");
 }
 
 #[test]
 fn a_handler_with_rounds_gives_the_command_one_more_attempt_each() {
-    let world = World::of(
+    let (sandbox, report) = Sandbox::run_workflow(
         "
 - id: work
   shell: echo work $UNDAUNTED_ATTEMPT $UNDAUNTED_RECEIPT_TOKEN >> log; test -e fixed
@@ -74,15 +70,15 @@ fn a_handler_with_rounds_gives_the_command_one_more_attempt_each() {
     commands:
       - shell: echo fix >> log; test $(grep -c fix log) -lt 2 || touch fixed
 ",
+        0,
     );
-    let report = world.run().exits(0).json();
-    let log = world.lines("log");
+    let log = sandbox.lines("log");
     let words: Vec<&str> = log.iter().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(words, ["work", "work", "fix", "work", "fix", "work"]);
     let tokens: Vec<_> = log.iter().filter_map(|line| line.split(' ').nth(2)).collect();
     assert!(tokens.iter().all(|token| token == &tokens[0]), "{tokens:?}");
     assert_eq!(report["attempts"], 4);
-    is_lawful(&world.events());
+    sandbox.lawful_events();
 }
 
 #[test]
@@ -94,43 +90,40 @@ commands:
     on_failure: {shell: echo handler >> log; exit 1, OWN}
 ";
     for (own, runs) in [("fail_workflow: false", 1), ("retry_config: {attempts: 2, initial_delay: 3ms}", 3)] {
-        let world = World::of(&workflow.replace("OWN", own));
-        world.run().exits(1);
-        assert_eq!(world.lines("log").len(), runs, "{own}");
+        let (sandbox, _) = Sandbox::run_workflow(&workflow.replace("OWN", own), 1);
+        assert_eq!(sandbox.lines("log").len(), runs, "{own}");
     }
 }
 
 #[test]
 fn what_follows_a_success_runs_after_it() {
-    let world = World::of(
+    let (sandbox, _) = Sandbox::run_workflow(
         "
 - shell: echo work >> log
   on_success: {shell: echo well >> log}
   on_failure: {shell: echo badly >> log}
 - shell: echo next >> log
 ",
+        0,
     );
-    world.run().exits(0);
-    assert_eq!(world.lines("log"), ["work", "well", "next"]);
+    assert_eq!(sandbox.lines("log"), ["work", "well", "next"]);
 }
 
 #[test]
 fn a_handler_that_was_running_when_the_engine_died_runs_once() {
-    let world = World::of(
+    let (sandbox, engine) = Sandbox::start_workflow(
         "
 - shell: echo work >> log; exit 1
   on_failure: {shell: 'echo handler >> log; echo $$ > up; until [ -e go ]; do sleep 0.01; done'}
 - shell: echo next >> log
 ",
     );
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    world.pid("up");
+    sandbox.pid("up");
     engine.kill();
-    world.write("go", "");
-    world.resume().exits(0);
-    assert_eq!(world.lines("log"), ["work", "handler", "next"]);
-    let events = world.events();
-    is_lawful(&events);
+    sandbox.write("go", "");
+    sandbox.resume().exits(0);
+    assert_eq!(sandbox.lines("log"), ["work", "handler", "next"]);
+    let events = sandbox.lawful_events();
     assert!(starts(&events).values().all(|starts| *starts == 1));
-    assert_eq!(all(&events, "command_recovered").len(), 1);
+    assert_eq!(count(&events, "command_recovered"), 1);
 }

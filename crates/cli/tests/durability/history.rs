@@ -1,20 +1,50 @@
-//! The events of a job, and the laws every history keeps.
+//! The events of a job, and the laws that every history obeys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// The events of one kind.
+/// The events of one type.
 pub(crate) fn all<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    let found = events.iter().filter(|event| event["type"] == kind);
-    found.collect()
+    events.iter().filter(|event| event["type"] == kind).collect()
 }
 
-/// The only event of a kind.
+pub(crate) fn count(events: &[Value], kind: &str) -> usize {
+    all(events, kind).len()
+}
+
+pub(crate) fn has_event(events: &[Value], kind: &str) -> bool {
+    count(events, kind) > 0
+}
+
+/// The only event of a type.
+#[track_caller]
 pub(crate) fn one<'e>(events: &'e [Value], kind: &str) -> &'e Value {
-    let found = all(events, kind);
-    assert_eq!(found.len(), 1, "{kind}: {events:#?}");
-    found[0]
+    let matching = all(events, kind);
+    assert_eq!(matching.len(), 1, "{kind}: {events:#?}");
+    matching[0]
+}
+
+/// Asserts that an object has these values in these fields: `assert_fields!(report, {"attempts": 2})`.
+/// It may have other fields.
+macro_rules! assert_fields {
+    ($object:expr, $fields:tt) => {
+        for (key, value) in serde_json::json!($fields).as_object().unwrap() {
+            assert_eq!(&$object[key.as_str()], value, "{key} of {:#?}", $object);
+        }
+    };
+}
+pub(crate) use assert_fields;
+
+#[track_caller]
+pub(crate) fn assert_contains(text: &Value, word: &str) {
+    assert!(text.as_str().unwrap().contains(word), "{text}");
+}
+
+/// The delays of the scheduled retries, in milliseconds.
+pub(crate) fn delays(events: &[Value]) -> Vec<u64> {
+    let scheduled = all(events, "retry_scheduled").into_iter();
+    scheduled.map(|event| event["delay_ms"].as_u64().unwrap()).collect()
 }
 
 /// How many attempts were started, by item and command.
@@ -36,10 +66,16 @@ pub(crate) fn outcomes(events: &[Value]) -> Vec<String> {
     ended.collect()
 }
 
-/// What holds of every history, however often somebody was killed: events are numbered; attempts of a
-/// command are numbered one by one, each is started once, ends at most once, and never while another
-/// runs; no retry starts before it is due; nothing follows the end.
-pub(crate) fn is_lawful(events: &[Value]) {
+/// How many attempts of a job ended like this.
+pub(crate) fn count_outcomes(events: &[Value], outcome: &str) -> usize {
+    outcomes(events).iter().filter(|each| *each == outcome).count()
+}
+
+/// The laws of every history, however often a process was killed: events are numbered; attempts of a
+/// command are numbered one by one, each starts once, ends at most once, and never overlaps another;
+/// no retry starts before it is due; no event follows the end.
+#[track_caller]
+pub(crate) fn assert_lawful(events: &[Value]) {
     let mut attempts: BTreeMap<(String, String), u64> = BTreeMap::new();
     let mut open: BTreeMap<(String, String), u64> = BTreeMap::new();
     let mut due: BTreeMap<(String, String), String> = BTreeMap::new();
@@ -47,12 +83,12 @@ pub(crate) fn is_lawful(events: &[Value]) {
     let mut ended = false;
     let mut last = 0_u64;
     for event in events {
-        // What happens to breakers is recorded with them, and has no number here.
+        // Breaker events are listed among those of the job, but have no number in its journal.
         if !kind(event).starts_with("breaker_") || kind(event) == "breaker_configured" {
             last += 1;
             assert_eq!(event["seq"], last, "events are numbered: {event}");
         }
-        assert!(!ended, "nothing follows the end: {event}");
+        assert!(!ended, "an event follows the end: {event}");
         let of = subject(event);
         let attempt = event["attempt"].as_u64();
         match kind(event) {
@@ -60,18 +96,18 @@ pub(crate) fn is_lawful(events: &[Value]) {
                 let made = attempts.entry(of.clone()).or_default();
                 *made += 1;
                 assert_eq!(attempt, Some(*made), "attempts are numbered: {event}");
-                assert!(numbers.insert(event["start"].as_u64()), "each starts once: {event}");
+                assert!(numbers.insert(event["start"].as_u64()), "each attempt starts once: {event}");
                 let other = open.insert(of.clone(), *made);
-                assert_eq!(other, None, "one lives at a time: {event}");
+                assert_eq!(other, None, "attempts do not overlap: {event}");
                 if let Some(due) = due.remove(&of) {
-                    assert!(due <= text(&event["at"]), "not before {due}: {event}");
+                    assert!(due <= text(&event["at"]), "started before {due}: {event}");
                 }
             }
             "attempt_succeeded" | "attempt_failed" => {
-                assert_eq!(open.remove(&of), attempt, "only what runs can end: {event}");
+                assert_eq!(open.remove(&of), attempt, "only a running attempt can end: {event}");
             }
             "command_stopped" => {
-                // Its handler runs from the beginning, in every round of it.
+                // The attempts of its handler are numbered from 1 in every round.
                 let item = of.0.clone();
                 attempts.retain(|(of, command), _| of != &item || !command.starts_with("on_"));
             }
@@ -79,30 +115,28 @@ pub(crate) fn is_lawful(events: &[Value]) {
                 due.insert(of, text(&event["due_at"]));
             }
             "job_completed" | "job_failed" | "job_partial" | "job_cancelled" => {
-                assert_eq!(open.len(), 0, "nothing runs at the end: {event}");
+                assert_eq!(open.len(), 0, "an attempt runs at the end: {event}");
                 ended = true;
             }
             _ => {}
         }
     }
-    assert!(ended, "it has ended: {events:#?}");
+    assert!(ended, "the job has not ended: {events:#?}");
 }
 
-/// The starts of a breaker that found out whether its target is back: of one job, or of all.
-pub(crate) fn probes(breaker: &Value, job: Option<&str>) -> usize {
-    let words = ["half_opened", "probe"];
+/// How many attempts of all jobs were probes of a breaker.
+pub(crate) fn probes(breaker: &Value) -> usize {
+    changes(breaker, "half_opened") + changes(breaker, "probe")
+}
+
+/// How often a breaker changed like this.
+pub(crate) fn changes(breaker: &Value, change: &str) -> usize {
     let history = breaker["history"].as_array().unwrap().iter();
-    let probes = history.filter(|change| words.iter().any(|word| change["change"] == *word));
-    probes.filter(|change| job.is_none_or(|job| change["job"] == job)).count()
+    history.filter(|each| each["change"] == change).count()
 }
 
-/// How often something happened to a breaker.
-pub(crate) fn changes(breaker: &Value, word: &str) -> usize {
-    let history = breaker["history"].as_array().unwrap().iter();
-    history.filter(|change| change["change"] == word).count()
-}
-
-/// While a breaker that only this job uses is open nothing of the job starts but its probes.
+/// While a breaker that only this job uses is open, no attempt of the job starts but its probes.
+#[track_caller]
 pub(crate) fn only_probes_start_while_open(events: &[Value], breaker: &Value) {
     let mut open = false;
     let mut started = 0;
@@ -114,10 +148,10 @@ pub(crate) fn only_probes_start_while_open(events: &[Value], breaker: &Value) {
             _ => {}
         }
     }
-    assert_eq!(started, probes(breaker, None), "{events:#?}");
+    assert_eq!(started, probes(breaker), "{events:#?}");
 }
 
-/// The items of a job that are held.
+/// The items of a job that are on hold.
 pub(crate) fn held(events: &[Value]) -> BTreeSet<String> {
     let mut held = BTreeSet::new();
     for event in events {
@@ -130,9 +164,9 @@ pub(crate) fn held(events: &[Value]) -> BTreeSet<String> {
     held
 }
 
-/// How many attempts of a job run.
+/// How many attempts of a job are running.
 pub(crate) fn running(events: &[Value]) -> usize {
-    all(events, "attempt_started").len() - outcomes(events).len()
+    count(events, "attempt_started") - outcomes(events).len()
 }
 
 pub(crate) fn kind(event: &Value) -> &str {
@@ -147,12 +181,12 @@ fn subject(event: &Value) -> (String, String) {
     (text(&event["item"]), text(&event["command"]))
 }
 
-/// An instant as events write it, in milliseconds.
+/// The milliseconds of a timestamp, on a scale of its own.
 pub(crate) fn millis(at: &Value) -> i64 {
     let at = text(at);
     let part = |from: usize, to: usize| at[from..to].parse::<i64>().unwrap();
     let (mut year, month, day) = (part(0, 4), part(5, 7), part(8, 10));
-    // Years begin in March here, so that a leap day is the last of its year.
+    // Years begin in March here, so that a leap day is the last day of its year.
     let month = (month + 9) % 12;
     year -= month / 10;
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (month * 306 + 5) / 10 + day;

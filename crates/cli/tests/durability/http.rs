@@ -1,16 +1,18 @@
-//! Requests as commands: what every answer comes to, and when it is asked for again.
+//! HTTP requests as commands: how each answer is classified, and which requests are retried.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::history::{all, is_lawful, millis, one, outcomes, text};
-use crate::http_server::{Reply, StepServer};
-use crate::world::World;
+use crate::history::{
+    all, assert_contains, assert_fields, assert_lawful, count, millis, one, outcomes, text,
+};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
 
-/// One request, tried at most three times.
-pub(crate) fn one_call(http: &str, more: &str) -> World {
-    World::of(&format!(
+/// A request with two retries.
+pub(crate) fn one_request(http: &str, more: &str) -> Sandbox {
+    Sandbox::of(&format!(
         "
 - id: call
   http: {{{http}}}
@@ -19,9 +21,15 @@ pub(crate) fn one_call(http: &str, more: &str) -> World {
     ))
 }
 
-/// A request for each of these items, one after the other, each tried at most three times.
-fn one_each(server: &StepServer, items: &[&str], more: &str) -> World {
-    World::of(&format!(
+/// A request to `/` with this `retry_config`.
+pub(crate) fn retried_request(server: &ScriptedServer, retry_config: &str) -> Sandbox {
+    let url = server.url("/");
+    Sandbox::of(&format!("- {{id: call, http: {{url: '{url}'}}, retry_config: {{{retry_config}}}}}\n"))
+}
+
+/// A request with two retries for each of these items, one after the other.
+fn request_each(server: &ScriptedServer, items: &[&str], more: &str) -> Sandbox {
+    Sandbox::of(&format!(
         "
 mode: mapreduce
 map:
@@ -37,23 +45,23 @@ map:
     ))
 }
 
-/// The attempts of each item, as the events tell them: `success`, or cause and class of the failure.
-fn told(events: &[Value]) -> BTreeMap<String, Vec<String>> {
-    let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
+/// The attempts of each item: `success`, or cause and class of the failure.
+fn by_item(events: &[Value]) -> BTreeMap<String, Vec<String>> {
+    let mut by_item: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for event in events {
         let word = match text(&event["type"]).as_str() {
             "attempt_succeeded" => "success".to_owned(),
             "attempt_failed" => format!("{} {}", text(&event["cause"]), text(&event["class"])),
             _ => continue,
         };
-        told.entry(text(&event["item"])).or_default().push(word);
+        by_item.entry(text(&event["item"])).or_default().push(word);
     }
-    told
+    by_item
 }
 
-/// Every attempt is one request and every request one attempt, by the record of the server.
-pub(crate) fn is_exact(server: &StepServer, events: &[Value]) {
-    let started = all(events, "attempt_started").len();
+/// Asserts that the server received exactly one request for each attempt.
+pub(crate) fn assert_one_request_per_attempt(server: &ScriptedServer, events: &[Value]) {
+    let started = count(events, "attempt_started");
     assert_eq!(server.all().len(), started, "{events:#?}");
 }
 
@@ -64,41 +72,39 @@ fn every_status_has_its_class_and_only_the_transient_are_sent_again() {
         422, 425, 429, 451, 499, 500, 501, 502, 503, 504, 511, 599,
     ];
     let names = statuses.map(|status| status.to_string());
-    let mut server = StepServer::start();
+    let mut server = ScriptedServer::start();
     for status in statuses {
         let reply = Reply::status(status).header("Location", "/elsewhere");
         server = server.on(&format!("/{status}"), &[reply]);
     }
-    let world = one_each(&server, &names.each_ref().map(String::as_str), "");
-    world.run().exits(4);
-    let events = world.events();
-    is_lawful(&events);
-    is_exact(&server, &events);
-    let told = told(&events);
+    let sandbox = request_each(&server, &names.each_ref().map(String::as_str), "");
+    sandbox.run().exits(4);
+    let events = sandbox.lawful_events();
+    assert_one_request_per_attempt(&server, &events);
+    let by_item = by_item(&events);
     for status in statuses {
         let expected: &[&str] = match status {
             200..300 => &["success"],
             500.. => &["status transient"; 3],
             _ => &["status permanent"],
         };
-        assert_eq!(told[&status.to_string()], expected, "{status}");
+        assert_eq!(by_item[&status.to_string()], expected, "{status}");
         assert_eq!(server.requests(&format!("/{status}")).len(), expected.len(), "{status}");
     }
     // No redirect is followed.
     assert!(server.requests("/elsewhere").is_empty());
-    for letter in world.dead_letters() {
+    for letter in sandbox.dead_letters() {
         let transient = letter["item"].as_str().unwrap() >= "500";
         let reason = if transient { "attempts" } else { "permanent" };
         assert_eq!(letter["reason"], reason, "{letter}");
         let status = letter["item"].as_str().unwrap();
-        let error = letter["error"].as_str().unwrap();
-        assert!(error.contains(&format!("HTTP {status}")), "{error}");
+        assert_contains(&letter["error"], &format!("HTTP {status}"));
     }
 }
 
 #[test]
 fn expect_says_which_statuses_are_a_success() {
-    let server = StepServer::start()
+    let server = ScriptedServer::start()
         .on("/404", &[Reply::status(404)])
         .on("/503", &[Reply::status(503)])
         .on("/302", &[Reply::status(302).header("Location", "/x")]);
@@ -106,12 +112,12 @@ fn expect_says_which_statuses_are_a_success() {
         [(404, "[200, 404]", 0), (404, "[200-299]", 1), (503, "5xx", 0), (302, "[302]", 0)]
     {
         let url = server.url(&format!("/{status}"));
-        let world = one_call(&format!("url: '{url}', expect: {expect}"), "");
-        world.run().exits(code);
+        let sandbox = one_request(&format!("url: '{url}', expect: {expect}"), "");
+        sandbox.run().exits(code);
     }
-    let server = StepServer::start().on("/", &[Reply::status(200)]);
-    let world = one_call(&format!("url: '{}', expect: [201]", server.url("/")), "");
-    let report = world.run().exits(1).json();
+    let server = ScriptedServer::start().on("/", &[Reply::status(200)]);
+    let sandbox = one_request(&format!("url: '{}', expect: [201]", server.url("/")), "");
+    let report = sandbox.run().exits(1).json();
     assert_eq!(report["reason"], "permanent");
     assert_eq!(server.all().len(), 1);
 }
@@ -127,15 +133,15 @@ fn whatever_breaks_a_connection_is_a_network_failure_and_sent_again() {
         ("pieces", Reply::TruncatedPieces),
     ];
     let names = broken.each_ref().map(|(name, _)| *name);
-    let mut server = StepServer::start();
+    let mut server = ScriptedServer::start();
     for (name, reply) in broken {
         server = server.on(&format!("/{name}"), &[reply, Reply::status(200)]);
     }
-    let world = one_each(&server, &names, "");
-    world.run().exits(0);
-    let events = world.events();
-    is_exact(&server, &events);
-    for (name, outcomes) in told(&events) {
+    let sandbox = request_each(&server, &names, "");
+    sandbox.run().exits(0);
+    let events = sandbox.events();
+    assert_one_request_per_attempt(&server, &events);
+    for (name, outcomes) in by_item(&events) {
         assert_eq!(outcomes, ["network transient", "success"], "{name}");
     }
     for failed in all(&events, "attempt_failed") {
@@ -146,101 +152,93 @@ fn whatever_breaks_a_connection_is_a_network_failure_and_sent_again() {
 
 #[test]
 fn a_server_that_is_not_there_is_a_network_failure() {
-    let server = StepServer::start();
+    let server = ScriptedServer::start();
     let url = server.url("/x");
     drop(server);
-    let world = one_call(&format!("url: '{url}'"), "");
-    let report = world.run().exits(1).json();
-    assert_eq!((&report["reason"], &report["attempts"]), (&json!("attempts"), &json!(3)));
-    assert_eq!(outcomes(&world.events()), ["network"; 3]);
+    let sandbox = one_request(&format!("url: '{url}'"), "");
+    let report = sandbox.run().exits(1).json();
+    assert_fields!(report, {"reason": "attempts", "attempts": 3});
+    assert_eq!(outcomes(&sandbox.events()), ["network"; 3]);
 }
 
 #[test]
 fn the_time_of_an_attempt_covers_connection_headers_and_body() {
-    let server = StepServer::start()
+    let server = ScriptedServer::start()
         .on("/headers", &[Reply::StallInHeaders, Reply::status(200)])
         .on("/body", &[Reply::StallInBody, Reply::status(200)])
         .on("/gated", &[Reply::status(200).gated()]);
     let more = "      timeout: 500ms\n";
-    let world = one_each(&server, &["headers", "body", "gated"], more);
-    world.run().exits(4);
-    let events = world.events();
-    is_exact(&server, &events);
-    let told = told(&events);
-    assert_eq!(told["headers"], ["timeout transient", "success"]);
-    assert_eq!(told["body"], ["timeout transient", "success"]);
-    assert_eq!(told["gated"], ["timeout transient"; 3]);
+    let sandbox = request_each(&server, &["headers", "body", "gated"], more);
+    sandbox.run().exits(4);
+    let events = sandbox.events();
+    assert_one_request_per_attempt(&server, &events);
+    let by_item = by_item(&events);
+    assert_eq!(by_item["headers"], ["timeout transient", "success"]);
+    assert_eq!(by_item["body"], ["timeout transient", "success"]);
+    assert_eq!(by_item["gated"], ["timeout transient"; 3]);
     server.open("/gated");
-    // Nobody answers what a secure connection begins with.
+    // A listener that never answers the TLS handshake.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
-    let world = one_call(&format!("url: 'https://{address}/'"), "  timeout: 200ms\n");
-    let report = world.run().exits(1).json();
+    let sandbox = one_request(&format!("url: 'https://{address}/'"), "  timeout: 200ms\n");
+    let report = sandbox.run().exits(1).json();
     assert!(report["error"].as_str().unwrap().contains("200ms"), "{report}");
-    assert_eq!(outcomes(&world.events()), ["timeout"; 3]);
+    assert_eq!(outcomes(&sandbox.events()), ["timeout"; 3]);
 }
 
 #[test]
 fn an_answer_that_comes_byte_by_byte_is_an_answer() {
     let reply = Reply::Trickled(Box::new(Reply::text(200, "slow but whole")));
-    let server = StepServer::start().on("/", &[reply]);
-    let world = one_call(&format!("url: '{}'", server.url("/")), "  capture_output: got\n");
-    world.run().exits(0);
-    let events = world.events();
+    let server = ScriptedServer::start().on("/", &[reply]);
+    let sandbox = one_request(&format!("url: '{}'", server.url("/")), "  capture_output: got\n");
+    sandbox.run().exits(0);
+    let events = sandbox.events();
     assert_eq!(one(&events, "attempt_succeeded")["output"], "slow but whole");
 }
 
 #[test]
 fn retry_after_in_seconds_is_the_least_that_is_waited() {
-    let server = StepServer::start().on(
+    let server = ScriptedServer::start().on(
         "/",
         &[
             Reply::status(503).header("Retry-After", "1"),
-            // In the past, and not readable at all.
+            // A date in the past, and a value that cannot be parsed, ask for no wait.
             Reply::status(503).header("Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT"),
             Reply::status(503).header("Retry-After", "soon"),
             Reply::status(200),
         ],
     );
-    let world = World::of(&format!(
-        "
+    let (sandbox, report) = Sandbox::run_workflow(
+        &format!(
+            "
 - id: call
   http: {{url: '{}'}}
   retry_config: {{attempts: 5, backoff: fixed, initial_delay: 2ms}}
 ",
-        server.url("/")
-    ));
-    let report = world.run().exits(0).json();
-    let events = world.events();
+            server.url("/")
+        ),
+        0,
+    );
+    let events = sandbox.events();
     let delays: Vec<_> =
         all(&events, "retry_scheduled").into_iter().map(|event| event["delay_ms"].clone()).collect();
     assert_eq!(delays, [1000, 2, 2]);
-    // It is charged like any other delay.
+    // The requested wait is charged like any other delay.
     assert_eq!(report["delay_ms"], 1004);
     let classes: Vec<_> =
         all(&events, "attempt_failed").into_iter().map(|event| text(&event["class"])).collect();
     assert_eq!(classes[0], "throttled");
     assert_eq!(classes[2], "transient");
-    is_lawful(&events);
+    assert_lawful(&events);
 }
 
 #[test]
 fn retry_after_by_a_date_is_waited_for() {
     let date = "Fri, 01 Jan 2100 00:00:00 GMT";
     let reply = Reply::status(503).header("Retry-After", date);
-    let server = StepServer::start().on("/", &[reply]);
-    let world = World::of(&format!(
-        "
-- id: call
-  http: {{url: '{}'}}
-  retry_config: {{attempts: 2, initial_delay: 1ms, max_retry_after: 900000h}}
-",
-        server.url("/")
-    ));
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    let due = world.event("retry_scheduled")["due_at"].clone();
-    engine.signal("INT");
-    engine.wait().exits(75);
+    let server = ScriptedServer::start().on("/", &[reply]);
+    let sandbox = retried_request(&server, "attempts: 2, initial_delay: 1ms, max_retry_after: 900000h");
+    let due = sandbox.run_suspended_at("retry_scheduled")["due_at"].clone();
     let promised = millis(&json!("2100-01-01T00:00:00.000Z"));
     assert!(millis(&due) >= promised - 1, "{due}");
     assert!(text(&due).starts_with("2100-01-01T00:"), "{due}");
@@ -248,27 +246,20 @@ fn retry_after_by_a_date_is_waited_for() {
 
 #[test]
 fn a_wait_longer_than_the_limit_stops_the_command_rather_than_come_back_early() {
-    for (asked, limit, code) in [
+    for (requested, limit, code) in [
         ("301", "", 1),
         ("Fri, 01 Jan 2100 00:00:00 GMT", "", 1),
         ("99999999999999999999", "", 1),
         ("2", ", max_retry_after: 1s", 1),
         ("0", ", max_retry_after: 1s", 0),
     ] {
-        let refused = Reply::status(503).header("Retry-After", asked);
-        let server = StepServer::start().on("/", &[refused, Reply::status(200)]);
-        let world = World::of(&format!(
-            "
-- id: call
-  http: {{url: '{}'}}
-  retry_config: {{attempts: 5, initial_delay: 1ms{limit}}}
-",
-            server.url("/")
-        ));
-        let report = world.run().exits(code).json();
+        let refused = Reply::status(503).header("Retry-After", requested);
+        let server = ScriptedServer::start().on("/", &[refused, Reply::status(200)]);
+        let sandbox = retried_request(&server, &format!("attempts: 5, initial_delay: 1ms{limit}"));
+        let report = sandbox.run().exits(code).json();
         if code == 1 {
-            assert_eq!(report["reason"], "retry_after_exceeds_limit", "{asked}");
-            assert_eq!(server.all().len(), 1, "{asked}");
+            assert_eq!(report["reason"], "retry_after_exceeds_limit", "{requested}");
+            assert_eq!(server.all().len(), 1, "{requested}");
         }
     }
 }
@@ -293,17 +284,10 @@ fn statuses_and_kinds_of_failure_that_are_named_are_sent_again() {
         (&Reply::Close, "retry_on: [network]", 2),
         (&Reply::Close, "retry_on: [server_error]", 1),
     ] {
-        let server = StepServer::start().on("/", &[reply.clone(), Reply::status(200)]);
+        let server = ScriptedServer::start().on("/", &[reply.clone(), Reply::status(200)]);
         let comma = if config.is_empty() { "" } else { ", " };
-        let world = World::of(&format!(
-            "
-- id: call
-  http: {{url: '{}'}}
-  retry_config: {{attempts: 1, initial_delay: 1ms{comma}{config}}}
-",
-            server.url("/")
-        ));
-        let ended = world.run();
+        let sandbox = retried_request(&server, &format!("attempts: 1, initial_delay: 1ms{comma}{config}"));
+        let ended = sandbox.run();
         assert_eq!(server.all().len(), requests, "{reply:?} {config}");
         assert_eq!(ended.code, i32::from(requests == 1), "{reply:?} {config}");
     }
@@ -312,38 +296,42 @@ fn statuses_and_kinds_of_failure_that_are_named_are_sent_again() {
 #[test]
 fn a_throttled_429_waits_as_long_as_it_asks() {
     let limited = Reply::status(429).header("Retry-After", "1");
-    let server = StepServer::start().on("/", &[limited, Reply::status(200)]);
+    let server = ScriptedServer::start().on("/", &[limited, Reply::status(200)]);
     let http = format!("url: '{}'", server.url("/"));
-    let world = World::of(&format!(
-        "- {{id: call, http: {{{http}}}, retry_config: {{attempts: 1, initial_delay: 1ms, retry_on: [rate_limit]}}}}\n"
-    ));
-    world.run().exits(0);
-    let events = world.events();
+    let (sandbox, _) = Sandbox::run_workflow(
+        &format!(
+            "- {{id: call, http: {{{http}}}, retry_config: {{attempts: 1, initial_delay: 1ms, retry_on: [rate_limit]}}}}\n"
+        ),
+        0,
+    );
+    let events = sandbox.events();
     assert_eq!(one(&events, "attempt_failed")["class"], "throttled");
     assert_eq!(one(&events, "retry_scheduled")["delay_ms"], 1000);
 }
 
 #[test]
 fn a_connection_is_used_again_and_a_request_lost_on_it_is_not_sent_again_in_secret() {
-    let server = StepServer::start()
+    let server = ScriptedServer::start()
         .on("/1", &[Reply::status(200)])
         .on("/2", &[Reply::Close, Reply::Close, Reply::status(200)])
         .on("/3", &[Reply::status(200)]);
-    let world = one_each(&server, &["1", "2", "3"], "");
-    world.run().exits(0);
-    let events = world.events();
-    is_exact(&server, &events);
+    let sandbox = request_each(&server, &["1", "2", "3"], "");
+    sandbox.run().exits(0);
+    let events = sandbox.events();
+    assert_one_request_per_attempt(&server, &events);
     let connections: Vec<_> = server.all().iter().map(|request| request.connection).collect();
     assert_eq!(connections[0], connections[1], "kept for the next one");
-    assert_eq!(told(&events)["2"].len(), 3);
+    assert_eq!(by_item(&events)["2"].len(), 3);
 }
 
 #[test]
 fn the_answer_is_captured_and_may_be_used() {
     let body = json!({"id": 7, "tags": ["a b", "c"]}).to_string();
-    let server = StepServer::start().on("/made", &[Reply::text(201, &body)]).on("/7", &[Reply::status(200)]);
-    let world = World::of(&format!(
-        "
+    let server =
+        ScriptedServer::start().on("/made", &[Reply::text(201, &body)]).on("/7", &[Reply::status(200)]);
+    let (sandbox, _) = Sandbox::run_workflow(
+        &format!(
+            "
 - id: make
   http: {{method: POST, url: '{}'}}
   capture_output: made
@@ -352,16 +340,17 @@ fn the_answer_is_captured_and_may_be_used() {
   http: {{url: '{}/${{made.id}}', headers: {{X-Tag: '${{made.tags[0]}}'}}}}
 - shell: printf '%s' ${{made.tags[1]}} > tag
 ",
-        server.url("/made"),
-        server.origin()
-    ));
-    world.run().exits(0);
+            server.url("/made"),
+            server.origin()
+        ),
+        0,
+    );
     assert_eq!(server.requests("/7")[0].header("x-tag"), Some("a b"));
-    assert_eq!(world.read("tag"), "c");
-    let wrong = StepServer::start().on("/", &[Reply::text(200, "no json")]);
+    assert_eq!(sandbox.read("tag"), "c");
+    let wrong = ScriptedServer::start().on("/", &[Reply::text(200, "no json")]);
     let http = format!("url: '{}'", wrong.url("/"));
-    let world = one_call(&http, "  capture_output: made\n  capture_format: json\n");
-    let report = world.run().exits(1).json();
+    let sandbox = one_request(&http, "  capture_output: made\n  capture_format: json\n");
+    let report = sandbox.run().exits(1).json();
     assert_eq!(report["reason"], "permanent");
     assert_eq!(wrong.all().len(), 1);
 }
@@ -376,22 +365,22 @@ fn an_answer_of_any_size_or_kind_is_bounded_and_judged_by_its_status() {
         (Reply::Huge(404, most + 1), "", vec!["status permanent"]),
         (Reply::Huge(200, 11), "      output_limit: 10\n", vec!["permanent permanent"]),
         (Reply::Huge(200, 10), "      output_limit: 10\n", vec!["success"]),
-        // What nobody reads need not be text.
+        // A body that no capture reads need not be text.
         (Reply::bytes(b"\xff\xfe"), "", vec!["success"]),
         (Reply::bytes(b"\xff\xfe"), "      capture_output: got\n", vec!["unreadable permanent"]),
         (Reply::bytes(b""), "      capture_output: got\n", vec!["success"]),
         (Reply::status(204), "      capture_output: got\n", vec!["success"]),
     ];
     for (reply, more, expected) in cases {
-        let server = StepServer::start().on("/x", std::slice::from_ref(&reply));
-        let world = one_each(&server, &["x"], more);
-        world.run();
-        let events = world.events();
-        assert_eq!(told(&events)["x"], expected, "{reply:?} {more}");
-        is_exact(&server, &events);
+        let server = ScriptedServer::start().on("/x", std::slice::from_ref(&reply));
+        let sandbox = request_each(&server, &["x"], more);
+        sandbox.run();
+        let events = sandbox.events();
+        assert_eq!(by_item(&events)["x"], expected, "{reply:?} {more}");
+        assert_one_request_per_attempt(&server, &events);
         for failed in all(&events, "attempt_failed") {
-            let said = failed["error"].as_str().unwrap().len();
-            assert!(said <= 4 << 10, "{said}");
+            let length = failed["error"].as_str().unwrap().len();
+            assert!(length <= 4 << 10, "{length}");
         }
     }
 }
@@ -408,15 +397,15 @@ fn the_protocol_of_steps_is_read_from_the_body() {
         (argyll("{}"), Some("success"), vec!["unreadable permanent"]),
         (argyll(""), Some("protocol"), vec!["unreadable permanent"]),
         (Reply::bytes(b"\xff"), Some("UTF-8"), vec!["unreadable permanent"]),
-        // The status comes first.
+        // The status decides before the body.
         (Reply::text(500, r#"{"success":true}"#), Some("HTTP 500"), vec!["status transient"; 3]),
         (Reply::text(400, r#"{"success":true}"#), Some("HTTP 400"), vec!["status permanent"]),
     ] {
-        let server = StepServer::start().on("/", std::slice::from_ref(&reply));
+        let server = ScriptedServer::start().on("/", std::slice::from_ref(&reply));
         let http = format!("method: POST, url: '{}', protocol: argyll", server.url("/"));
-        let world = one_call(&http, "");
-        let report = world.run().exits(i32::from(reason.is_some())).json();
-        assert_eq!(told(&world.events())["call"], expected, "{reply:?}");
+        let sandbox = one_request(&http, "");
+        let report = sandbox.run().exits(i32::from(reason.is_some())).json();
+        assert_eq!(by_item(&sandbox.events())["call"], expected, "{reply:?}");
         let error = report["error"].as_str().unwrap_or_default();
         assert!(error.contains(reason.unwrap_or_default()), "{error}");
     }

@@ -1,31 +1,28 @@
-//! Requests under way when somebody is killed, cancels or presses Ctrl-C; and requests everywhere in a
-//! workflow.
+//! HTTP requests in flight during a kill, a cancellation or Ctrl-C; and requests everywhere in a workflow.
 
 use serde_json::json;
 
-use crate::breakers_shared::jobs;
-use crate::history::{all, is_lawful, one, outcomes};
-use crate::http::{is_exact, one_call};
-use crate::http_server::{Reply, StepServer};
-use crate::world::World;
+use crate::history::{assert_fields, has_event, one, outcomes};
+use crate::http::{assert_one_request_per_attempt, one_request, retried_request};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
 
-fn gated() -> StepServer {
-    StepServer::start().on("/", &[Reply::status(200).gated()])
+fn gated() -> ScriptedServer {
+    ScriptedServer::start().on("/", &[Reply::status(200).gated()])
 }
 
 #[test]
 fn a_request_under_way_at_a_crash_is_interrupted_and_sent_again_with_the_same_token() {
     let server = gated();
-    let world = one_call(&format!("method: POST, url: '{}'", server.url("/")), "");
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    let sandbox = one_request(&format!("method: POST, url: '{}'", server.url("/")), "");
+    let engine = sandbox.start_run();
     server.wait_for("/", 1);
     engine.kill();
     server.open("/");
-    let report = world.resume().exits(0).json();
-    assert_eq!((&report["attempts"], &report["retries"]), (&json!(2), &json!(1)));
-    let events = world.events();
-    is_lawful(&events);
-    is_exact(&server, &events);
+    let report = sandbox.resume().exits(0).json();
+    assert_fields!(report, {"attempts": 2, "retries": 1});
+    let events = sandbox.lawful_events();
+    assert_one_request_per_attempt(&server, &events);
     assert_eq!(outcomes(&events), ["interrupted", "success"]);
     let sent = server.all();
     assert_eq!(sent[0].token(), sent[1].token());
@@ -34,16 +31,16 @@ fn a_request_under_way_at_a_crash_is_interrupted_and_sent_again_with_the_same_to
 #[test]
 fn kills_in_requests_never_pass_the_bound() {
     let server = gated();
-    let world = one_call(&format!("method: POST, url: '{}'", server.url("/")), "");
-    let mut engine = world.spawn(&["run", "w.yaml", "--json"]);
+    let sandbox = one_request(&format!("method: POST, url: '{}'", server.url("/")), "");
+    let mut engine = sandbox.start_run();
     for number in 1..=3 {
         server.wait_for("/", number);
         engine.kill();
-        engine = world.spawn(&["resume", "@last", "--json"]);
+        engine = sandbox.start_resume();
     }
     let report = engine.wait().exits(1).json();
-    assert_eq!((&report["reason"], &report["attempts"]), (&json!("attempts"), &json!(3)));
-    is_exact(&server, &world.events());
+    assert_fields!(report, {"reason": "attempts", "attempts": 3});
+    assert_one_request_per_attempt(&server, &sandbox.events());
     server.open("/");
 }
 
@@ -51,29 +48,23 @@ fn kills_in_requests_never_pass_the_bound() {
 fn a_request_that_must_not_be_sent_again_unasked_is_not() {
     let server = gated();
     let http = format!("method: POST, url: '{}'", server.url("/"));
-    let world = one_call(&http, "  on_interrupt: stop\n");
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    let sandbox = one_request(&http, "  on_interrupt: stop\n");
+    let engine = sandbox.start_run();
     server.wait_for("/", 1);
     engine.kill();
     server.open("/");
-    let report = world.resume().exits(1).json();
+    let report = sandbox.resume().exits(1).json();
     assert_eq!(report["reason"], "interrupted");
     assert_eq!(server.all().len(), 1);
 }
 
 #[test]
 fn a_wait_for_the_next_request_survives_a_crash() {
-    let server = StepServer::start().on("/", &[Reply::status(503), Reply::status(200)]);
-    let world = World::of(&format!(
-        "- {{id: call, http: {{url: '{}'}}, retry_config: {{attempts: 1, initial_delay: 1s}}}}\n",
-        server.url("/")
-    ));
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    let due = world.event("retry_scheduled")["due_at"].clone();
-    engine.kill();
-    world.resume().exits(0);
-    let events = world.events();
-    is_lawful(&events);
+    let server = ScriptedServer::start().on("/", &[Reply::status(503), Reply::status(200)]);
+    let sandbox = retried_request(&server, "attempts: 1, initial_delay: 1s");
+    let due = sandbox.run_killed_at("retry_scheduled")["due_at"].clone();
+    sandbox.resume().exits(0);
+    let events = sandbox.lawful_events();
     assert_eq!(one(&events, "retry_scheduled")["due_at"], due);
     let sent = server.all();
     assert_eq!((sent.len(), sent[0].token()), (2, sent[1].token()));
@@ -82,13 +73,13 @@ fn a_wait_for_the_next_request_survives_a_crash() {
 #[test]
 fn cancelling_ends_a_request_that_waits_for_its_answer() {
     let server = gated();
-    let world = one_call(&format!("url: '{}'", server.url("/")), "");
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    let sandbox = one_request(&format!("url: '{}'", server.url("/")), "");
+    let engine = sandbox.start_run();
     server.wait_for("/", 1);
-    world.call(&["cancel", "@last"]).exits(0);
+    sandbox.call(&["cancel", "@last"]).exits(0);
     let report = engine.wait().exits(1).json();
     assert_eq!(report["status"], "cancelled");
-    is_lawful(&world.events());
+    sandbox.lawful_events();
     assert_eq!(server.all().len(), 1);
     server.open("/");
 }
@@ -96,43 +87,42 @@ fn cancelling_ends_a_request_that_waits_for_its_answer() {
 #[test]
 fn one_ctrl_c_lets_a_request_finish() {
     let server = gated();
-    let world = World::of(&format!(
+    let sandbox = Sandbox::of(&format!(
         "- {{id: call, http: {{url: '{}'}}}}\n- shell: echo next >> log\n",
         server.url("/")
     ));
-    let engine = world.spawn(&["run", "w.yaml"]);
+    let engine = sandbox.spawn(&["run", "w.yaml"]);
     server.wait_for("/", 1);
     engine.interrupt();
     server.open("/");
     engine.wait().exits(75);
-    assert_eq!(outcomes(&world.events()), ["success"]);
-    world.resume().exits(0);
+    assert_eq!(outcomes(&sandbox.events()), ["success"]);
+    sandbox.resume().exits(0);
     assert_eq!(server.all().len(), 1);
-    assert_eq!(world.lines("log"), ["next"]);
+    assert_eq!(sandbox.lines("log"), ["next"]);
 }
 
 #[test]
 fn a_second_ctrl_c_ends_a_request_and_it_is_sent_again_on_resume() {
     let server = gated();
-    let world = one_call(&format!("url: '{}'", server.url("/")), "");
-    let engine = world.spawn(&["run", "w.yaml"]);
+    let sandbox = one_request(&format!("url: '{}'", server.url("/")), "");
+    let engine = sandbox.spawn(&["run", "w.yaml"]);
     server.wait_for("/", 1);
     engine.interrupt();
     engine.signal("INT");
     engine.wait().exits(130);
-    assert_eq!(outcomes(&world.events()), ["interrupted"]);
+    assert_eq!(outcomes(&sandbox.events()), ["interrupted"]);
     server.open("/");
-    world.resume().exits(0);
-    let events = world.events();
-    is_lawful(&events);
+    sandbox.resume().exits(0);
+    let events = sandbox.lawful_events();
     assert_eq!(outcomes(&events), ["interrupted", "success"]);
     assert_eq!(server.all()[0].token(), server.all()[1].token());
 }
 
 #[test]
 fn the_breaker_of_an_origin_is_shared_by_jobs_and_needs_no_name() {
-    let server = StepServer::start().on("/a", &[Reply::status(503)]).on("/b", &[Reply::status(200)]);
-    let world = World::new();
+    let server = ScriptedServer::start().on("/a", &[Reply::status(503)]).on("/b", &[Reply::status(200)]);
+    let sandbox = Sandbox::new();
     let workflow = |path: &str| {
         format!(
             "
@@ -144,22 +134,22 @@ fn the_breaker_of_an_origin_is_shared_by_jobs_and_needs_no_name() {
             server.url(path)
         )
     };
-    world.write("a.yaml", &workflow("/a"));
-    world.write("b.yaml", &workflow("/b"));
-    let first = world.spawn(&["run", "a.yaml", "--json"]);
+    sandbox.write("a.yaml", &workflow("/a"));
+    sandbox.write("b.yaml", &workflow("/b"));
+    let first = sandbox.spawn(&["run", "a.yaml", "--json"]);
     let origin = server.origin();
-    world.wait_for_breaker(&origin, |breaker| breaker["state"] == "open");
-    let known = jobs(&world);
-    let second = world.spawn(&["run", "b.yaml", "--json"]);
-    World::eventually("a held item", || {
-        let other = jobs(&world).into_iter().find(|job| !known.contains(job))?;
-        let events = world.events_of(&other);
-        (!all(&events, "held").is_empty()).then_some(())
+    sandbox.wait_for_open_breaker(&origin);
+    let known = sandbox.jobs();
+    let second = sandbox.spawn(&["run", "b.yaml", "--json"]);
+    Sandbox::eventually("a held item", || {
+        let other = sandbox.jobs().into_iter().find(|job| !known.contains(job))?;
+        let events = sandbox.events_of(&other);
+        (has_event(&events, "held")).then_some(())
     });
     assert_eq!(server.requests("/a").len(), 3);
     assert!(server.requests("/b").is_empty());
     server.answers("/a", &[Reply::status(200)]);
-    world.call(&["breaker", "reset", &origin]).exits(0);
+    sandbox.reset_breaker(&origin);
     first.wait().exits(0);
     second.wait().exits(0);
     assert_eq!((server.requests("/a").len(), server.requests("/b").len()), (4, 1));
@@ -167,12 +157,12 @@ fn the_breaker_of_an_origin_is_shared_by_jobs_and_needs_no_name() {
 
 #[test]
 fn an_answer_below_500_shows_that_an_origin_is_there_and_another_origin_is_another() {
-    let server = StepServer::start();
-    let other = StepServer::start().on("/down", &[Reply::status(503)]);
+    let server = ScriptedServer::start();
+    let other = ScriptedServer::start().on("/down", &[Reply::status(503)]);
     for (path, status) in [("/a", 503), ("/b", 404), ("/c", 503), ("/d", 400), ("/e", 503)] {
         server.answers(path, &[Reply::status(status)]);
     }
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 mode: mapreduce
 map:
@@ -186,22 +176,23 @@ map:
     );
     let mut urls: Vec<String> = ["/a", "/b", "/c", "/d", "/e"].map(|path| server.url(path)).into();
     urls.insert(1, other.url("/down"));
-    world.write("urls.json", &json!(urls).to_string());
-    world.run().exits(4);
+    sandbox.write("urls.json", &json!(urls).to_string());
+    sandbox.run().exits(4);
     assert_eq!(server.all().len(), 5, "never open");
-    assert!(all(&world.events(), "breaker_opened").is_empty());
+    assert!(!has_event(&sandbox.events(), "breaker_opened"));
 }
 
 #[test]
 fn requests_are_made_in_setup_map_reduce_and_handlers() {
-    let server = StepServer::start()
+    let server = ScriptedServer::start()
         .on("/setup", &[Reply::text(200, "base\n")])
         .on("/map/1", &[Reply::text(200, "one")])
         .on("/map/2", &[Reply::status(410)])
         .on("/mend", &[Reply::status(500), Reply::status(200)])
         .on("/reduce", &[Reply::status(200)]);
-    let world = World::of(&format!(
-        "
+    let (sandbox, report) = Sandbox::run_workflow(
+        &format!(
+            "
 mode: mapreduce
 setup:
   - {{id: first, http: {{url: '{0}/setup'}}, capture_output: base}}
@@ -216,9 +207,10 @@ map:
 reduce:
   - {{id: last, http: {{method: POST, url: '{0}/reduce', body: {{all: '${{map.results}}'}}}}}}
 ",
-        server.origin()
-    ));
-    let report = world.run().exits(0).json();
+            server.origin()
+        ),
+        0,
+    );
     assert_eq!(report["items"]["succeeded"], 2);
     for item in ["/map/1", "/map/2"] {
         assert_eq!(server.requests(item)[0].header("x-base"), Some("base"));
@@ -230,13 +222,13 @@ reduce:
     let reduced = &server.requests("/reduce")[0].json()["all"];
     let outputs: Vec<_> = reduced.as_array().unwrap().iter().map(|each| &each["output"]).collect();
     assert_eq!(outputs[0], "one", "{reduced}");
-    is_lawful(&world.events());
+    sandbox.lawful_events();
 }
 
 #[test]
 fn items_are_sent_side_by_side_as_many_as_may() {
-    let server = StepServer::start().on("/x", &[Reply::status(200).gated()]);
-    let world = World::of(&format!(
+    let server = ScriptedServer::start().on("/x", &[Reply::status(200).gated()]);
+    let (_sandbox, engine) = Sandbox::start_workflow(&format!(
         "
 mode: mapreduce
 map:
@@ -246,7 +238,6 @@ map:
 ",
         server.url("/x")
     ));
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
     server.wait_for("/x", 4);
     server.open("/x");
     engine.wait().exits(0);
@@ -255,11 +246,11 @@ map:
 
 #[test]
 fn a_completion_rule_that_is_met_ends_the_requests_that_still_run() {
-    let server = StepServer::start()
+    let server = ScriptedServer::start()
         .on("/1", &[Reply::status(200)])
         .on("/2", &[Reply::status(200).gated()])
         .on("/3", &[Reply::status(200).gated()]);
-    let world = World::of(&format!(
+    let (sandbox, engine) = Sandbox::start_workflow(&format!(
         "
 mode: mapreduce
 map:
@@ -271,13 +262,11 @@ map:
 ",
         server.origin()
     ));
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
     server.wait_for("/2", 1);
     server.open("/2");
     let report = engine.wait().exits(0).json();
     assert_eq!(report["items"]["succeeded"], 1);
-    let events = world.events();
-    is_lawful(&events);
+    let events = sandbox.lawful_events();
     assert_eq!(one(&events, "completion_reached")["reason"], "min_dcs_reached (1/1)");
     assert_eq!(server.requests("/3").len(), 1);
     server.open("/3");
@@ -286,14 +275,14 @@ map:
 #[test]
 fn a_request_has_no_more_time_than_its_item_and_its_job() {
     let server = gated();
-    let job = World::of(&format!(
+    let job = Sandbox::of(&format!(
         "deadline: 2s\ncommands:\n  - {{id: call, http: {{url: '{}'}}, retry_config: {{attempts: 3}}}}\n",
         server.url("/")
     ));
     let report = job.run().exits(1).json();
     assert_eq!(report["reason"], "deadline", "{report}");
-    is_lawful(&job.events());
-    let item = World::of(&format!(
+    job.lawful_events();
+    let item = Sandbox::of(&format!(
         "
 mode: mapreduce
 map:
@@ -311,35 +300,36 @@ map:
 
 #[test]
 fn a_probe_of_an_origin_that_was_under_way_at_a_kill_does_not_keep_its_breaker_half_open() {
-    let server = StepServer::start().on("/", &[Reply::status(503), Reply::status(200).gated()]);
+    let server = ScriptedServer::start().on("/", &[Reply::status(503), Reply::status(200).gated()]);
     let breaker = "  breaker: {failure_threshold: 1, recovery_timeout: 100ms, half_open_max_calls: 1}\n";
     let retry = "  retry_config: {attempts: 5, backoff: fixed, initial_delay: 1ms}\n";
     let url = server.url("/");
-    let world = World::of(&format!("- http: {{url: '{url}'}}\n{breaker}{retry}"));
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    let (sandbox, engine) = Sandbox::start_workflow(&format!("- http: {{url: '{url}'}}\n{breaker}{retry}"));
     server.wait_for("/", 2);
-    assert_eq!(world.breaker(&server.origin())["state"], "half_open");
+    assert_eq!(sandbox.breaker(&server.origin())["state"], "half_open");
     engine.kill();
     server.open("/");
-    world.resume().exits(0);
-    assert_eq!(outcomes(&world.events()), ["status", "interrupted", "success"]);
-    assert_eq!(world.breaker(&server.origin())["state"], "closed");
+    sandbox.resume().exits(0);
+    assert_eq!(outcomes(&sandbox.events()), ["status", "interrupted", "success"]);
+    assert_eq!(sandbox.breaker(&server.origin())["state"], "closed");
 }
 
 #[test]
 fn the_file_that_holds_an_item_is_there_for_a_request_that_names_it() {
-    let server = StepServer::start().on("/", &[Reply::status(200)]);
-    let world = World::of(&format!(
-        "
+    let server = ScriptedServer::start().on("/", &[Reply::status(200)]);
+    let (_sandbox, _) = Sandbox::run_workflow(
+        &format!(
+            "
 mode: mapreduce
 map:
   input: {{shell: seq 1 1}}
   agent_template:
     - http: {{method: POST, url: '{}', body: '${{item_file}}'}}
 ",
-        server.url("/")
-    ));
-    world.run().exits(0);
+            server.url("/")
+        ),
+        0,
+    );
     let path = server.all()[0].text().to_owned();
     assert!(std::path::Path::new(&path).is_file(), "{path}");
 }

@@ -1,18 +1,18 @@
-//! What a request holds: tokens, values, secrets, and the way it takes.
+//! The content of HTTP requests: tokens, values, secrets; and proxies.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::history::all;
-use crate::http::one_call;
-use crate::http_server::{Reply, Request, StepServer};
-use crate::world::World;
+use crate::history::{all, has_event};
+use crate::http::one_request;
+use crate::http_server::{ReceivedRequest, Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
 
-/// A map over these items, each of which is one request.
-fn over(items: &Value, http: &str) -> World {
-    let world = World::of(&format!(
+/// A map with one request for each item.
+fn request_each(items: &Value, http: &str) -> Sandbox {
+    let sandbox = Sandbox::of(&format!(
         "
 mode: mapreduce
 map:
@@ -23,19 +23,19 @@ map:
       http: {{{http}}}
 "
     ));
-    world.write("items.json", &items.to_string());
-    world
+    sandbox.write("items.json", &items.to_string());
+    sandbox
 }
 
 #[test]
 fn all_attempts_carry_the_same_token_and_the_id_of_the_item() {
-    let server = StepServer::start().on("/", &[Reply::status(503), Reply::Close, Reply::status(200)]);
+    let server = ScriptedServer::start().on("/", &[Reply::status(503), Reply::Close, Reply::status(200)]);
     let http = format!("method: PUT, url: '{}'", server.url("/"));
-    let world = one_call(&http, "");
-    world.run().exits(0);
+    let sandbox = one_request(&http, "");
+    sandbox.run().exits(0);
     let requests = server.all();
     assert_eq!(requests.len(), 3);
-    let events = world.events();
+    let events = sandbox.events();
     let id = all(&events, "attempt_started")[0]["correlation_id"].as_str();
     for request in &requests {
         assert_eq!(request.method, "PUT");
@@ -49,12 +49,12 @@ fn all_attempts_carry_the_same_token_and_the_id_of_the_item() {
 
 #[test]
 fn tokens_differ_from_item_to_item_and_a_redrive_has_another() {
-    let server = StepServer::start().on("/", &[Reply::status(404)]);
+    let server = ScriptedServer::start().on("/", &[Reply::status(404)]);
     let http = format!("url: '{}'", server.url("/"));
-    let world = over(&json!(["a", "b"]), &http);
-    world.run().exits(4);
+    let sandbox = request_each(&json!(["a", "b"]), &http);
+    sandbox.run().exits(4);
     server.answers("/", &[Reply::status(200)]);
-    world.call(&["dlq", "redrive", "@last", "--yes", "--json"]).exits(0);
+    sandbox.redrive().exits(0);
     let sent = server.all();
     assert_eq!(sent.len(), 4);
     for (one, other) in [(0, 1), (0, 2), (1, 3), (2, 3)] {
@@ -66,26 +66,26 @@ fn tokens_differ_from_item_to_item_and_a_redrive_has_another() {
 
 #[test]
 fn a_header_that_the_command_gives_itself_is_not_sent_twice() {
-    let server = StepServer::start().on("/", &[Reply::status(200)]);
+    let server = ScriptedServer::start().on("/", &[Reply::status(200)]);
     let http = format!(
         "method: POST, url: '{}', body: {{a: 1}}, headers: {{idempotency-key: mine, content-type: text/x, X-Two: b}}",
         server.url("/")
     );
-    one_call(&http, "").run().exits(0);
+    one_request(&http, "").run().exits(0);
     let sent = &server.all()[0];
-    let many = |name: &str| {
+    let count_headers = |name: &str| {
         let headers = sent.headers.iter();
-        headers.filter(|(known, _)| known.eq_ignore_ascii_case(name)).count()
+        headers.filter(|(key, _)| key.eq_ignore_ascii_case(name)).count()
     };
-    assert_eq!((many("Idempotency-Key"), many("Content-Type")), (1, 1));
+    assert_eq!((count_headers("Idempotency-Key"), count_headers("Content-Type")), (1, 1));
     assert_eq!(sent.token(), "mine");
     assert_eq!(sent.header("content-type"), Some("text/x"));
-    assert_eq!(many("Undaunted-Correlation-Id"), 1);
+    assert_eq!(count_headers("Undaunted-Correlation-Id"), 1);
 }
 
 #[test]
 fn a_value_is_one_piece_of_an_address_whatever_it_holds() {
-    let server = StepServer::start();
+    let server = ScriptedServer::start();
     let url = format!("{}/v1/${{item.x}}/end?q=${{item.x}}&z=1", server.origin());
     let items = [
         ("a b", "a%20b"),
@@ -101,8 +101,8 @@ fn a_value_is_one_piece_of_an_address_whatever_it_holds() {
         ("${item.secret}", "%24%7Bitem.secret%7D"),
     ];
     let input: Vec<Value> = items.iter().map(|(x, _)| json!({"x": x})).collect();
-    let world = over(&json!(input), &format!("url: '{url}', expect: [404]"));
-    world.run().exits(0);
+    let sandbox = request_each(&json!(input), &format!("url: '{url}', expect: [404]"));
+    sandbox.run().exits(0);
     let sent: Vec<String> = server.all().into_iter().map(|sent| sent.target).collect();
     let expected = items.map(|(_, x)| format!("/v1/{x}/end?q={x}&z=1"));
     assert_eq!(sent, expected);
@@ -110,12 +110,12 @@ fn a_value_is_one_piece_of_an_address_whatever_it_holds() {
 
 #[test]
 fn a_value_that_would_leave_its_place_in_a_path_is_refused_and_nothing_is_sent() {
-    let server = StepServer::start();
+    let server = ScriptedServer::start();
     let url = format!("{}/v1/${{item.x}}/delete", server.origin());
-    let world = over(&json!([{"x": ".."}, {"x": "."}]), &format!("url: '{url}'"));
-    world.run().exits(4);
+    let sandbox = request_each(&json!([{"x": ".."}, {"x": "."}]), &format!("url: '{url}'"));
+    sandbox.run().exits(4);
     assert!(server.all().is_empty(), "{:?}", server.all());
-    for letter in world.dead_letters() {
+    for letter in sandbox.dead_letters() {
         assert_eq!(letter["reason"], "permanent", "{letter}");
     }
 }
@@ -123,17 +123,17 @@ fn a_value_that_would_leave_its_place_in_a_path_is_refused_and_nothing_is_sent()
 #[test]
 fn an_address_by_a_value_goes_nowhere_but_to_http() {
     for url in ["file:///etc/passwd", "ftp://127.0.0.1/", "nonsense", "http://"] {
-        let world = over(&json!([{"url": url}]), "url: '${item.url}'");
-        world.run().exits(4);
-        let letters = world.dead_letters();
+        let sandbox = request_each(&json!([{"url": url}]), "url: '${item.url}'");
+        sandbox.run().exits(4);
+        let letters = sandbox.dead_letters();
         assert_eq!(letters[0]["reason"], "permanent", "{url}");
-        assert!(all(&world.events(), "attempt_started").is_empty(), "{url}");
+        assert!(!has_event(&sandbox.events(), "attempt_started"), "{url}");
     }
 }
 
 #[test]
 fn a_value_that_no_header_may_hold_is_refused_and_nothing_is_sent() {
-    let server = StepServer::start().on("/", &[Reply::status(200)]);
+    let server = ScriptedServer::start().on("/", &[Reply::status(200)]);
     let http = format!("url: '{}', headers: {{X-Name: '${{item.x}}'}}", server.url("/"));
     let items = json!([
         {"x": "a\r\nX-Evil: 1"},
@@ -143,9 +143,9 @@ fn a_value_that_no_header_may_hold_is_refused_and_nothing_is_sent() {
         {"x": "plain"},
         {"x": "with \"signs\"; and é"},
     ]);
-    let world = over(&items, &http);
-    world.run().exits(4);
-    let letters = world.dead_letters();
+    let sandbox = request_each(&items, &http);
+    sandbox.run().exits(4);
+    let letters = sandbox.dead_letters();
     assert_eq!(letters.len(), 4, "{letters:#?}");
     for letter in &letters {
         assert_eq!(letter["reason"], "permanent", "{letter}");
@@ -158,13 +158,13 @@ fn a_value_that_no_header_may_hold_is_refused_and_nothing_is_sent() {
 
 #[test]
 fn a_header_that_says_where_the_body_ends_cannot_be_given() {
-    let server = StepServer::start().on("/", &[Reply::status(200)]);
+    let server = ScriptedServer::start().on("/", &[Reply::status(200)]);
     for header in ["content-length: '0'", "Transfer-Encoding: chunked"] {
         let http = format!(
             "method: POST, url: '{}', body: 'GET /evil HTTP/1.1', headers: {{{header}}}",
             server.url("/")
         );
-        let report = one_call(&http, "").run().exits(1).json();
+        let report = one_request(&http, "").run().exits(1).json();
         assert_eq!(report["reason"], "permanent", "{report}");
     }
     assert!(server.all().is_empty());
@@ -172,16 +172,16 @@ fn a_header_that_says_where_the_body_ends_cannot_be_given() {
 
 #[test]
 fn values_in_a_body_of_json_stay_values() {
-    let server = StepServer::start().on("/", &[Reply::status(200)]);
+    let server = ScriptedServer::start().on("/", &[Reply::status(200)]);
     let http = format!(
         "method: POST, url: '{}', body: {{name: '${{item.x}}', all: '${{item}}', text: 'x-${{item.x}}', list: [1, true, null, '${{item.n:-0}}']}}",
         server.url("/")
     );
     let hostile = "\"},\"admin\":true,{\"a\":\"\u{0}\\\r\n${item.n}";
     let items = json!([{"x": hostile, "n": 5}, {"x": {"deep": [1]}}, {"x": 12.5, "n": [2]}]);
-    let world = over(&items, &http);
-    world.run().exits(0);
-    let sent: Vec<Value> = server.all().iter().map(Request::json).collect();
+    let sandbox = request_each(&items, &http);
+    sandbox.run().exits(0);
+    let sent: Vec<Value> = server.all().iter().map(ReceivedRequest::json).collect();
     assert_eq!(server.all()[0].header("content-type"), Some("application/json"));
     assert_eq!(
         sent[0],
@@ -195,18 +195,18 @@ fn values_in_a_body_of_json_stay_values() {
 
 #[test]
 fn a_body_of_text_is_sent_as_it_is_however_large_its_values() {
-    let server = StepServer::start().on("/", &[Reply::status(200)]);
+    let server = ScriptedServer::start().on("/", &[Reply::status(200)]);
     let http = format!("method: POST, url: '{}', body: 'hello ${{item.x}}'", server.url("/"));
     let large = "é".repeat(200_000);
-    let world = over(&json!([{"x": "a\u{0}b\r\n"}, {"x": large}]), &http);
-    world.run().exits(0);
+    let sandbox = request_each(&json!([{"x": "a\u{0}b\r\n"}, {"x": large}]), &http);
+    sandbox.run().exits(0);
     let sent = server.all();
     assert_eq!(sent[0].text(), "hello a\u{0}b\r\n");
     assert_eq!(sent[1].text(), format!("hello {large}"));
     assert_eq!(sent[0].header("content-type"), None);
 }
 
-/// Whether any file below a folder holds these bytes.
+/// Whether any file below a folder contains these bytes.
 fn holds(folder: &Path, bytes: &[u8]) -> bool {
     let entries = fs::read_dir(folder).unwrap().flatten();
     entries.into_iter().any(|entry| {
@@ -222,12 +222,12 @@ fn holds(folder: &Path, bytes: &[u8]) -> bool {
 #[test]
 fn secrets_are_sent_and_stand_nowhere_else() {
     let secret = "s3cret-Value-71";
-    let server = StepServer::start().by("/", |request| {
-        // A server that tells what it was sent.
-        let told = format!("{:?} {} {}", request.headers, request.target, request.text());
-        Reply::text(500, &told)
+    let server = ScriptedServer::start().by("/", |request| {
+        // A server that echoes the request in its error.
+        let seen_by_server = format!("{:?} {} {}", request.headers, request.target, request.text());
+        Reply::text(500, &seen_by_server)
     });
-    let world = World::of(&format!(
+    let sandbox = Sandbox::of(&format!(
         "
 secrets: {{API_KEY: {{env: MY_KEY}}}}
 commands:
@@ -244,14 +244,14 @@ commands:
         server.url("/gone"),
     ));
     let key = [("MY_KEY", secret)];
-    let ended = world.call_with(&["run", "w.yaml", "--json"], &key).exits(1);
+    let ended = sandbox.run_with(&key).exits(1);
     for sent in server.requests("/") {
         let bearer = format!("Bearer {secret}");
         assert_eq!(sent.header("authorization"), Some(bearer.as_str()));
         assert!(sent.target.ends_with(secret) && sent.text().contains(secret));
     }
     assert_eq!(server.requests("/gone")[0].header("x-key"), Some(secret));
-    let mut said = vec![ended.out, ended.err];
+    let mut outputs = vec![ended.out, ended.err];
     for args in [
         &["events", "@last", "--json"][..],
         &["dlq", "ls", "@last", "--json"],
@@ -262,31 +262,31 @@ commands:
         &["logs", "@last/call"],
         &["breaker", "ls", "--json"],
     ] {
-        let ended = world.call(args);
-        said.extend([ended.out, ended.err]);
+        let ended = sandbox.call(args);
+        outputs.extend([ended.out, ended.err]);
     }
-    for said in said {
-        assert!(!said.contains(secret), "{said}");
+    for outputs in outputs {
+        assert!(!outputs.contains(secret), "{outputs}");
     }
-    assert!(!holds(world.store(), secret.as_bytes()));
+    assert!(!holds(sandbox.store(), secret.as_bytes()));
 }
 
 #[test]
 fn requests_go_through_the_proxy_of_the_environment() {
     let target = "http://step.invalid/run?x=1";
-    let proxy = StepServer::start().on("http://step.invalid/run", &[Reply::status(200)]);
-    let world = one_call(&format!("url: '{target}'"), "");
+    let proxy = ScriptedServer::start().on("http://step.invalid/run", &[Reply::status(200)]);
+    let sandbox = one_request(&format!("url: '{target}'"), "");
     let through = [("http_proxy", proxy.origin())];
     let through = through.each_ref().map(|(name, value)| (*name, value.as_str()));
-    world.call_with(&["run", "w.yaml", "--json"], &through).exits(0);
+    sandbox.run_with(&through).exits(0);
     let sent = proxy.all();
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].target, target);
     assert_eq!(sent[0].header("host"), Some("step.invalid"));
-    // What is named is asked itself.
-    let server = StepServer::start().on("/", &[Reply::status(200)]);
-    let world = one_call(&format!("url: '{}'", server.url("/")), "");
+    // Hosts in `no_proxy` are called directly.
+    let server = ScriptedServer::start().on("/", &[Reply::status(200)]);
+    let sandbox = one_request(&format!("url: '{}'", server.url("/")), "");
     let around = [through[0], ("no_proxy", "127.0.0.1")];
-    world.call_with(&["run", "w.yaml", "--json"], &around).exits(0);
+    sandbox.run_with(&around).exits(0);
     assert_eq!((server.all().len(), proxy.all().len()), (1, 1));
 }

@@ -1,45 +1,41 @@
-//! A step server for tests: a real one, which answers as it was told and keeps its own record.
+//! A real step server for tests: it answers with scripted replies and records every request.
 //!
-//! What it answers is said for each path, request by request; the last answer goes for all that
-//! follow. Its record is the outside world's: what is not in it was never sent.
+//! Each path has a list of replies, one for each request; the last one repeats. A request that is not in
+//! the record was never sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::world::World;
+/// Longer than any request takes on the slowest machine.
+const DEADLINE: Duration = Duration::from_mins(1);
 
-/// What a request is answered with.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// A status, headers and a body.
     Whole(u16, Vec<(String, String)>, Vec<u8>),
-    /// The same, when the test lets it go.
+    /// Sent when the test opens the path.
     Gated(Box<Reply>),
-    /// The same, one byte at a time.
+    /// Sent one byte at a time.
     Trickled(Box<Reply>),
-    /// The connection is closed instead of an answer.
+    /// The connection is closed without an answer.
     Close,
-    /// It is closed in the middle of the headers.
     CloseInHeaders,
-    /// It is closed behind the headers, before a body that was announced.
+    /// The connection is closed before the announced body.
     CloseAfterHeaders,
-    /// The headers never end.
     StallInHeaders,
-    /// The body never ends.
     StallInBody,
-    /// Not HTTP at all.
+    /// Bytes that are not HTTP.
     Garbage,
-    /// A body that is shorter than it says.
+    /// A body shorter than its `Content-Length`.
     Truncated,
-    /// A body in pieces, the last of which never comes.
+    /// A chunked body without its last chunk.
     TruncatedPieces,
-    /// A body of so many bytes, and its status.
+    /// A status and the size of the body.
     Huge(u16, usize),
 }
 
@@ -56,16 +52,31 @@ impl Reply {
         Self::Whole(200, Vec::new(), body.into())
     }
 
-    /// The success of a flow's step.
+    /// A success in the step protocol.
     pub(crate) fn outputs(outputs: &Value) -> Self {
         let body = serde_json::json!({"success": true, "outputs": outputs});
         Self::text(200, &body.to_string())
     }
 
-    /// The refusal of a flow's step.
+    /// A success without outputs.
+    pub(crate) fn done() -> Self {
+        Self::outputs(&serde_json::json!({}))
+    }
+
+    /// A success with the output `x`.
+    pub(crate) fn x(value: impl Into<Value>) -> Self {
+        Self::outputs(&serde_json::json!({"x": value.into()}))
+    }
+
+    /// A failure in the step protocol.
     pub(crate) fn refusal(error: &str) -> Self {
         let body = serde_json::json!({"success": false, "error": error});
         Self::text(200, &body.to_string())
+    }
+
+    /// An async step accepts the call; its result comes by webhook.
+    pub(crate) fn accepted() -> Self {
+        Self::text(200, r#"{"success":true}"#)
     }
 
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
@@ -81,24 +92,22 @@ impl Reply {
     }
 }
 
-/// A request as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: String,
     /// The path and the query.
     pub(crate) target: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) at: SystemTime,
-    /// Which connection it came on.
+    /// The number of its connection, from 1.
     pub(crate) connection: u64,
 }
 
-impl Request {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
-        let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        headers.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn token(&self) -> &str {
@@ -113,19 +122,33 @@ impl Request {
         serde_json::from_slice(&self.body).unwrap()
     }
 
+    /// An argument of a step call.
+    pub(crate) fn argument(&self, name: &str) -> Value {
+        self.arguments()[name].clone()
+    }
+
+    pub(crate) fn arguments(&self) -> Value {
+        self.json()["arguments"].clone()
+    }
+
+    /// Where an async step sends its result.
+    pub(crate) fn webhook_url(&self) -> String {
+        self.json()["metadata"]["webhook_url"].as_str().unwrap().to_owned()
+    }
+
     fn path(&self) -> &str {
         self.target.split('?').next().unwrap()
     }
 }
 
-type Respond = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
+type Respond = Arc<dyn Fn(&ReceivedRequest) -> Reply + Send + Sync>;
 
 #[derive(Default)]
-struct Script {
+struct ReplyScript {
     replies: BTreeMap<String, Vec<Reply>>,
     responders: BTreeMap<String, Respond>,
     counts: BTreeMap<String, usize>,
-    requests: Vec<Request>,
+    requests: Vec<ReceivedRequest>,
     open: BTreeSet<String>,
     /// The most requests that were being answered at once.
     busiest: usize,
@@ -134,27 +157,27 @@ struct Script {
 }
 
 #[derive(Default)]
-struct Shared {
-    script: Mutex<Script>,
+struct ScriptedServerState {
+    script: Mutex<ReplyScript>,
     changed: Condvar,
 }
 
-impl Shared {
-    fn script(&self) -> MutexGuard<'_, Script> {
+impl ScriptedServerState {
+    fn script(&self) -> MutexGuard<'_, ReplyScript> {
         self.script.lock().unwrap()
     }
 }
 
-pub(crate) struct StepServer {
+pub(crate) struct ScriptedServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ScriptedServerState>,
 }
 
-impl StepServer {
+impl ScriptedServer {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ScriptedServerState::default());
         let theirs = Arc::clone(&shared);
         thread::spawn(move || {
             for (number, stream) in (1_u64..).zip(listener.incoming()) {
@@ -170,21 +193,25 @@ impl StepServer {
         Self { address, shared }
     }
 
-    /// A path is answered so, request by request.
+    /// Sets the replies of a path.
     pub(crate) fn on(self, path: &str, replies: &[Reply]) -> Self {
         self.answers(path, replies);
         self
     }
 
-    /// The same, for a server that is in use.
+    /// Replaces the replies of a path while the server is in use.
     pub(crate) fn answers(&self, path: &str, replies: &[Reply]) {
         let mut script = self.shared.script();
         script.counts.remove(path);
         script.replies.insert(path.to_owned(), replies.to_vec());
     }
 
-    /// A path is answered by what was sent to it.
-    pub(crate) fn by(self, path: &str, respond: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+    /// Computes the replies of a path from its requests.
+    pub(crate) fn by(
+        self,
+        path: &str,
+        respond: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let mut script = self.shared.script();
         script.responders.insert(path.to_owned(), Arc::new(respond));
         drop(script);
@@ -199,30 +226,39 @@ impl StepServer {
         self.url("")
     }
 
-    /// Lets the answers of a path go, those to come too.
+    /// Sends the gated replies of a path, also those of later requests.
     pub(crate) fn open(&self, path: &str) {
         self.shared.script().open.insert(path.to_owned());
         self.shared.changed.notify_all();
     }
 
-    /// Everything that was sent, in order.
-    pub(crate) fn all(&self) -> Vec<Request> {
+    /// All requests, in order.
+    pub(crate) fn all(&self) -> Vec<ReceivedRequest> {
         self.shared.script().requests.clone()
     }
 
-    /// What was sent to a path, in order.
-    pub(crate) fn requests(&self, path: &str) -> Vec<Request> {
+    /// The requests to a path, in order.
+    pub(crate) fn requests(&self, path: &str) -> Vec<ReceivedRequest> {
         let mut requests = self.all();
         requests.retain(|request| request.path() == path);
         requests
     }
 
-    /// Waits until a path has got so many requests.
-    pub(crate) fn wait_for(&self, path: &str, many: usize) -> Vec<Request> {
-        World::eventually(path, || {
-            let requests = self.requests(path);
-            (requests.len() >= many).then_some(requests)
-        })
+    /// Waits until a path has received this many requests.
+    pub(crate) fn wait_for(&self, path: &str, many: usize) -> Vec<ReceivedRequest> {
+        let received = |script: &ReplyScript| {
+            let requests = script.requests.iter();
+            requests.filter(|request| request.path() == path).count()
+        };
+        let is_short = |script: &mut ReplyScript| received(script) < many;
+        let waited = self.shared.changed.wait_timeout_while(self.shared.script(), DEADLINE, is_short);
+        assert!(!waited.unwrap().1.timed_out(), "still waiting for request {many} to {path}");
+        self.requests(path)
+    }
+
+    /// Waits for the first request to a path.
+    pub(crate) fn wait_for_call(&self, path: &str) -> ReceivedRequest {
+        self.wait_for(path, 1).remove(0)
     }
 
     /// The most requests that were being answered at once.
@@ -231,17 +267,17 @@ impl StepServer {
     }
 }
 
-impl Drop for StepServer {
+impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.shared.script().closed = true;
         self.shared.changed.notify_all();
-        // Whoever waits for the next connection looks again.
+        // Wakes the thread that waits for the next connection.
         drop(TcpStream::connect(self.address));
     }
 }
 
-/// Reads a request; nothing if the other side has gone, or does not speak HTTP.
-fn read(reader: &mut BufReader<&TcpStream>, connection: u64) -> Option<Request> {
+/// Reads a request; `None` if the client has closed the connection or does not speak HTTP.
+fn read(reader: &mut BufReader<&TcpStream>, connection: u64) -> Option<ReceivedRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let mut words = line.split_whitespace();
@@ -256,18 +292,18 @@ fn read(reader: &mut BufReader<&TcpStream>, connection: u64) -> Option<Request> 
         headers.push((name.to_owned(), value.trim_start().to_owned()));
     }
     let mut request =
-        Request { method, target, headers, body: Vec::new(), at: SystemTime::now(), connection };
+        ReceivedRequest { method, target, headers, body: Vec::new(), at: SystemTime::now(), connection };
     let length = request.header("content-length").map_or(0, |length| length.parse().unwrap());
     request.body = vec![0; length];
     reader.read_exact(&mut request.body).ok()?;
     Some(request)
 }
 
-fn serve(stream: &TcpStream, connection: u64, shared: &Shared) {
+fn serve(stream: &TcpStream, connection: u64, shared: &ScriptedServerState) {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader, connection) {
         let path = request.path().to_owned();
-        let reply = noted(shared, &request);
+        let reply = record(shared, &request);
         let alive = answer(stream, &mut reader, &path, reply, shared);
         shared.script().busy -= 1;
         if alive.is_none() {
@@ -277,13 +313,14 @@ fn serve(stream: &TcpStream, connection: u64, shared: &Shared) {
     drop(stream.shutdown(Shutdown::Both));
 }
 
-/// Writes a request down, and says what it is answered with.
-fn noted(shared: &Shared, request: &Request) -> Reply {
+/// Records a request and returns its reply.
+fn record(shared: &ScriptedServerState, request: &ReceivedRequest) -> Reply {
     let mut script = shared.script();
     script.busy += 1;
     script.busiest = script.busiest.max(script.busy);
     let path = request.path().to_owned();
     script.requests.push(request.clone());
+    shared.changed.notify_all();
     if let Some(respond) = script.responders.get(&path).cloned() {
         drop(script);
         return respond(request);
@@ -296,16 +333,16 @@ fn noted(shared: &Shared, request: &Request) -> Reply {
     reply.cloned().unwrap_or_else(|| Reply::status(404))
 }
 
-/// Answers; nothing if the connection is of no use any more.
+/// Sends a reply; `None` if the connection cannot be used any more.
 fn answer(
     mut stream: &TcpStream,
     reader: &mut BufReader<&TcpStream>,
     path: &str,
     reply: Reply,
-    shared: &Shared,
+    shared: &ScriptedServerState,
 ) -> Option<()> {
     match reply {
-        Reply::Whole(..) => return stream.write_all(&written(&reply)).ok(),
+        Reply::Whole(..) => return stream.write_all(&encode(&reply)).ok(),
         Reply::Gated(reply) => {
             let mut script = shared.script();
             while !script.open.contains(path) && !script.closed {
@@ -315,7 +352,7 @@ fn answer(
             return answer(stream, reader, path, *reply, shared);
         }
         Reply::Trickled(reply) => {
-            for byte in written(&reply) {
+            for byte in encode(&reply) {
                 stream.write_all(&[byte]).ok()?;
             }
             return Some(());
@@ -328,12 +365,12 @@ fn answer(
         }
         Reply::StallInHeaders => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-").ok()?;
-            until_gone(reader);
+            drain(reader);
         }
         Reply::StallInBody => {
             let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal";
             stream.write_all(head).ok()?;
-            until_gone(reader);
+            drain(reader);
         }
         Reply::Garbage => stream.write_all(b"\x16\x03 what is this?\r\n\r\n").ok()?,
         Reply::Truncated => {
@@ -360,12 +397,11 @@ fn answer(
     None
 }
 
-/// The bytes of an answer.
-fn written(reply: &Reply) -> Vec<u8> {
+fn encode(reply: &Reply) -> Vec<u8> {
     let Reply::Whole(status, headers, body) = reply else {
-        panic!("{reply:?} is not written at once");
+        panic!("{reply:?} has no single encoding");
     };
-    let mut text = format!("HTTP/1.1 {status} Told\r\n");
+    let mut text = format!("HTTP/1.1 {status} Scripted\r\n");
     for (name, value) in headers {
         text.extend([name, ": ", value, "\r\n"]);
     }
@@ -379,8 +415,8 @@ fn written(reply: &Reply) -> Vec<u8> {
     bytes
 }
 
-/// Waits until the other side closes the connection.
-fn until_gone(reader: &mut BufReader<&TcpStream>) {
+/// Waits until the client closes the connection.
+fn drain(reader: &mut BufReader<&TcpStream>) {
     let mut rest = [0; 64];
     while reader.read(&mut rest).is_ok_and(|read| read > 0) {}
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::history::{all, is_lawful, one, outcomes, text};
+use crate::history::{all, assert_fields, assert_lawful, one, outcomes, text};
 use crate::processes::{is_alive, kill_and_wait};
-use crate::world::World;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_timeout_ends_the_whole_tree_and_is_transient() {
-    let world = World::of(
+    let (sandbox, _) = Sandbox::run_workflow(
         "
 - shell: |
     test $UNDAUNTED_ATTEMPT -gt 1 && exit
@@ -18,29 +18,29 @@ fn a_timeout_ends_the_whole_tree_and_is_transient() {
   timeout: 1s
   retry_config: {attempts: 1, backoff: fixed, initial_delay: 3ms}
 ",
+        0,
     );
-    world.run().exits(0);
-    assert!(!is_alive(world.pid("apart")) && !is_alive(world.pid("child")));
-    let events = world.events();
+    assert!(!is_alive(sandbox.pid("apart")) && !is_alive(sandbox.pid("child")));
+    let events = sandbox.events();
     assert_eq!(outcomes(&events), ["timeout", "success"]);
     assert_eq!(one(&events, "attempt_failed")["class"], "transient");
 }
 
 #[test]
 fn what_does_not_heed_term_is_killed() {
-    let world = World::of(
+    let (sandbox, _) = Sandbox::run_workflow(
         "
 - shell: trap '' TERM; echo $$ > up; while :; do sleep 0.05; done
   timeout: 1s
 ",
+        1,
     );
-    world.run().exits(1);
-    assert!(!is_alive(world.pid("up")));
+    assert!(!is_alive(sandbox.pid("up")));
 }
 
 #[test]
 fn delays_count_to_the_deadline_of_an_item() {
-    let world = World::of(
+    let (sandbox, _) = Sandbox::run_workflow(
         "
 mode: mapreduce
 map:
@@ -50,15 +50,15 @@ map:
     - shell: echo run >> log; exit 1
       retry_config: {attempts: 9, backoff: fixed, initial_delay: 3s}
 ",
+        4,
     );
-    world.run().exits(4);
-    assert_eq!(world.lines("log"), ["run"]);
-    assert_eq!(one(&world.events(), "item_dead_lettered")["reason"], "deadline");
+    assert_eq!(sandbox.lines("log"), ["run"]);
+    assert_eq!(one(&sandbox.events(), "item_dead_lettered")["reason"], "deadline");
 }
 
 #[test]
 fn an_item_that_runs_past_its_deadline_is_ended() {
-    let world = World::of(
+    let (sandbox, _) = Sandbox::run_workflow(
         "
 mode: mapreduce
 map:
@@ -66,56 +66,57 @@ map:
   timeout_config: {agent_timeout_secs: 1}
   agent_template: [{shell: echo $$ > up; exec sleep 1000}]
 ",
+        4,
     );
-    world.run().exits(4);
-    assert!(!is_alive(world.pid("up")));
-    assert_eq!(outcomes(&world.events()), ["timeout"]);
+    assert!(!is_alive(sandbox.pid("up")));
+    assert_eq!(outcomes(&sandbox.events()), ["timeout"]);
 }
 
 #[test]
 fn a_job_past_its_deadline_has_failed_and_nothing_of_it_runs() {
-    let world = World::of("{deadline: 2s, commands: [{shell: echo $$ > up; exec sleep 1000}]}");
-    let report = world.run().exits(1).json();
+    let (sandbox, report) =
+        Sandbox::run_workflow("{deadline: 2s, commands: [{shell: echo $$ > up; exec sleep 1000}]}", 1);
     assert_eq!(report["reason"], "deadline");
-    assert!(!is_alive(world.pid("up")));
-    is_lawful(&world.events());
+    assert!(!is_alive(sandbox.pid("up")));
+    sandbox.lawful_events();
 }
 
 #[test]
 fn the_delay_budget_allows_what_fits_and_no_more() {
-    // 1 + 2 + 4 with 5, in hundredths: the third retry would make 70 ms. Equality is allowed.
+    // The delays are 10, 20 and 40 ms, so the third retry needs a budget of 70 ms; equality is allowed.
     for (budget, attempts) in [("50ms", 3), ("70ms", 4), ("69ms", 3)] {
-        let world = World::of(&format!(
-            "
+        let (sandbox, report) = Sandbox::run_workflow(
+            &format!(
+                "
 - shell: echo run >> log; sleep 0.03; exit 1
   retry_config: {{attempts: 3, initial_delay: 10ms, retry_budget: {budget}}}
 "
-        ));
-        let report = world.run().exits(1).json();
-        assert_eq!(world.lines("log").len(), attempts, "{budget}: {report}");
+            ),
+            1,
+        );
+        assert_eq!(sandbox.lines("log").len(), attempts, "{budget}: {report}");
         let exhausted = text(&report["error"]).contains("Retry budget exhausted");
         assert_eq!(exhausted, attempts == 3, "{report}");
         let reason = if attempts == 3 { "retry_budget" } else { "attempts" };
         assert_eq!(report["reason"], reason);
-        let stopped = one(&world.events(), "command_stopped").clone();
+        let stopped = one(&sandbox.events(), "command_stopped").clone();
         assert_eq!(stopped["attempt"], attempts);
     }
 }
 
 #[test]
 fn what_was_spent_is_restored_exactly() {
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 - shell: echo run >> log; exit 1
   retry_config: {attempts: 9, backoff: fixed, initial_delay: 400ms, jitter: true, retry_budget: 1s}
 ",
     );
-    let engine = world.spawn(&["run", "w.yaml", "--json", "--seed", "7"]);
-    world.event("retry_scheduled");
+    let engine = sandbox.spawn(&["run", "w.yaml", "--json", "--seed", "7"]);
+    sandbox.event("retry_scheduled");
     engine.kill();
-    world.resume().exits(1);
-    let events = world.events();
-    is_lawful(&events);
+    sandbox.resume().exits(1);
+    let events = sandbox.lawful_events();
     let scheduled = all(&events, "retry_scheduled");
     let mut spent = 0;
     for event in &scheduled {
@@ -130,13 +131,13 @@ fn what_was_spent_is_restored_exactly() {
         scheduled.iter().map(|event| event["delay_ms"].as_u64().unwrap()).collect()
     };
     let drawn = delays(&events);
-    world.call(&["run", "w.yaml", "--seed", "7"]).exits(1);
-    assert_eq!(delays(&world.events()), drawn);
+    sandbox.call(&["run", "w.yaml", "--seed", "7"]).exits(1);
+    assert_eq!(delays(&sandbox.events()), drawn);
 }
 
 #[test]
 fn the_pool_is_shared_by_all_items() {
-    let world = World::of(
+    let (sandbox, _) = Sandbox::run_workflow(
         "
 mode: mapreduce
 retry_budget: 3
@@ -148,33 +149,33 @@ map:
     - shell: echo ${item} >> log; exit 1
       retry_config: {attempts: 5, backoff: fixed, initial_delay: 3ms}
 ",
+        4,
     );
-    world.run().exits(4);
-    // Two attempts of their own, three retries between them.
-    assert_eq!(world.lines("log").len(), 5);
-    let events = world.events();
+    // Two first attempts and three retries from the pool.
+    assert_eq!(sandbox.lines("log").len(), 5);
+    let events = sandbox.events();
     let dead = all(&events, "item_dead_lettered");
     let reasons: BTreeSet<_> = dead.iter().map(|event| text(&event["reason"])).collect();
     let known = ["job_budget_exhausted", "workflow_budget_exhausted"];
     assert!(reasons.iter().all(|reason| known.contains(&reason.as_str())), "{reasons:?}");
-    is_lawful(&events);
+    assert_lawful(&events);
 }
 
 #[test]
 fn the_pool_of_the_operator_is_read_at_submission_and_stored() {
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 - shell: echo run >> log; exit 1
   retry_config: {attempts: 5, backoff: fixed, initial_delay: 300ms}
 ",
     );
     let operator = [("RETRY_BUDGET_DEFAULT", "1")];
-    let engine = world.spawn_with(&["run", "w.yaml", "--json"], &operator);
-    world.event("retry_scheduled");
+    let engine = sandbox.start_run_with(&operator);
+    sandbox.event("retry_scheduled");
     engine.kill();
-    let report = world.resume().exits(1).json();
+    let report = sandbox.resume().exits(1).json();
     assert_eq!(report["reason"], "job_budget_exhausted");
-    assert_eq!(world.lines("log"), ["run", "run"]);
+    assert_eq!(sandbox.lines("log"), ["run", "run"]);
 }
 
 #[test]
@@ -186,21 +187,18 @@ map:
   error_policy: {on_item_failure: retry OWN}
   agent_template: [{shell: echo run >> log; exit 1}]
 ";
-    let world = World::of(&workflow.replace("OWN", ""));
-    let engine = world.spawn(&["run", "w.yaml"]);
-    let scheduled = world.event("retry_scheduled");
-    engine.kill();
-    assert_eq!(scheduled["retries_allowed"], 3);
-    assert_eq!(scheduled["delay_ms"], 1000);
+    let sandbox = Sandbox::of(&workflow.replace("OWN", ""));
+    let scheduled = sandbox.run_killed_at("retry_scheduled");
+    assert_fields!(scheduled, {"retries_allowed": 3, "delay_ms": 1000});
     let own = ", retry_config: {attempts: 1, initial_delay: 3ms}";
-    let world = World::of(&workflow.replace(" OWN", own));
-    assert_eq!(world.run().exits(4).json()["items"]["dead"], 1);
-    assert_eq!(world.lines("log"), ["run", "run"]);
+    let sandbox = Sandbox::of(&workflow.replace(" OWN", own));
+    assert_eq!(sandbox.run().exits(4).json()["items"]["dead"], 1);
+    assert_eq!(sandbox.lines("log"), ["run", "run"]);
 }
 
 #[test]
 fn starting_again_after_an_interruption_is_charged_to_the_pool() {
-    let world = World::of(
+    let (sandbox, engine) = Sandbox::start_workflow(
         "
 retry_budget: 1
 commands:
@@ -212,19 +210,18 @@ commands:
     retry_config: {attempts: 5, backoff: fixed, initial_delay: 3ms}
 ",
     );
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    world.pid("up");
+    sandbox.pid("up");
     engine.kill();
-    world.keepers().into_iter().for_each(kill_and_wait);
-    let report = world.resume().exits(1).json();
+    sandbox.keepers().into_iter().for_each(kill_and_wait);
+    let report = sandbox.resume().exits(1).json();
     assert_eq!(report["reason"], "job_budget_exhausted");
-    assert_eq!(world.lines("log"), ["run", "run"]);
+    assert_eq!(sandbox.lines("log"), ["run", "run"]);
 }
 
 #[test]
 fn a_tolerance_that_is_reached_stops_new_starts_and_skips_what_waits() {
     for policy in ["max_failures: 1", "continue_on_failure: false", "on_item_failure: stop"] {
-        let world = World::of(&format!(
+        let sandbox = Sandbox::of(&format!(
             "
 mode: mapreduce
 map:
@@ -245,21 +242,22 @@ map:
 reduce: [{{shell: echo reduced >> log}}]
 "
         ));
-        // Item 2 fails at once, so one of 1 and 2 stops the job while the other runs.
-        world.write("go", "");
-        world.write("over", "");
-        let report = world.run().exits(1).json();
-        assert_eq!((&report["status"], &report["reason"]), (&"failed".into(), &"tolerance".into()));
-        let log = world.lines("log");
+        // Items 1 and 2 fail at once; the first failure stops the job while the other item may still run.
+        sandbox.write("go", "");
+        sandbox.write("over", "");
+        let report = sandbox.run().exits(1).json();
+        assert_fields!(report, {"status": "failed", "reason": "tolerance"});
+        let log = sandbox.lines("log");
         assert!(!log.contains(&"reduced".to_owned()), "{policy}: {log:?}");
         assert!(!log.contains(&"4".to_owned()), "{policy}: {log:?}");
-        is_lawful(&world.events());
+        sandbox.lawful_events();
     }
 }
 
-/// Ten items one after the other, of which the first so many fail. How it ended, and how many ran.
+/// Runs twelve items one after the other, of which the first `fail` fail. Returns the exit code, the reason,
+/// and how many items ran.
 fn tolerated(fail: u32, policy: &str) -> (i32, String, usize) {
-    let world = World::of(&format!(
+    let sandbox = Sandbox::of(&format!(
         "
 mode: mapreduce
 map:
@@ -269,8 +267,8 @@ map:
   agent_template: [{{shell: 'echo ${{item}} >> log; test ${{item}} -gt {fail}'}}]
 "
     ));
-    let ended = world.run();
-    (ended.code, text(&ended.json()["reason"]), world.lines("log").len())
+    let ended = sandbox.run();
+    (ended.code, text(&ended.json()["reason"]), sandbox.lines("log").len())
 }
 
 #[test]
@@ -279,7 +277,7 @@ fn a_tolerance_is_a_number_or_a_share_of_at_least_ten() {
     let attempts = || "attempts".to_owned();
     assert_eq!(tolerated(3, "max_failures: 3"), (1, tolerance(), 3));
     assert_eq!(tolerated(2, "max_failures: 3"), (4, attempts(), 12));
-    // Five of ten are not more than a half, and less than ten are not looked at.
+    // Five of ten are not more than a half, and a share is not computed below ten items.
     assert_eq!(tolerated(5, "failure_threshold: 0.5"), (4, attempts(), 12));
     assert_eq!(tolerated(6, "failure_threshold: 0.5"), (1, tolerance(), 10));
     assert_eq!(tolerated(2, "on_item_failure: skip"), (0, String::new(), 12));
@@ -287,7 +285,7 @@ fn a_tolerance_is_a_number_or_a_share_of_at_least_ten() {
 
 #[test]
 fn a_low_limit_of_open_files_costs_no_item() {
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 mode: mapreduce
 map:
@@ -296,7 +294,7 @@ map:
   agent_template: [{shell: 'echo ${item} >> log; until [ -e go ]; do sleep 0.05; done'}]
 ",
     );
-    let ours = world.program(&["run", "w.yaml", "--json"], &[]);
+    let ours = sandbox.program(&["run", "w.yaml", "--json"], &[]);
     let mut limited = std::process::Command::new("/bin/sh");
     let script = "ulimit -Sn 40; exec \"$0\" \"$@\"";
     limited.args(["-c", script]).arg(ours.get_program()).args(ours.get_args());
@@ -306,11 +304,11 @@ map:
             None => limited.env_remove(name),
         };
     }
-    limited.current_dir(world.path(""));
-    let engine = world.start(limited);
-    world.wait_for_lines("log", 8);
-    world.write("go", "");
+    limited.current_dir(sandbox.path(""));
+    let engine = sandbox.start(limited);
+    sandbox.wait_for_lines("log", 8);
+    sandbox.write("go", "");
     let report = engine.wait().exits(0).json();
     assert_eq!(report["items"]["succeeded"], 30, "{report}");
-    assert_eq!(world.lines("log").len(), 30);
+    assert_eq!(sandbox.lines("log").len(), 30);
 }

@@ -1,8 +1,7 @@
-//! The durable core as its users see it: the real binary, real processes, real `kill -9`.
+//! Durability as users see it: the real binary, real processes, real `kill -9`.
 //!
-//! Nothing here waits for a fixed time: a test waits for what it expects, through
-//! `World::eventually`, which fails loudly. How often something ran is told by files that the commands
-//! themselves write, the outside world's own record.
+//! No test sleeps for a fixed time: it polls for what it expects with `Sandbox::eventually`, which panics
+//! after a minute. How often a command ran is counted in files that the commands themselves append to.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,6 +14,9 @@ mod breakers;
 mod breakers_killed;
 mod breakers_shared;
 mod cancel;
+#[expect(dead_code, reason = "the tests of `serve` use all of it")]
+#[path = "../serve/client.rs"]
+mod client;
 mod clocks;
 mod completion;
 mod data;
@@ -42,9 +44,9 @@ mod refused;
 mod report;
 mod resume;
 mod rules;
+mod sandbox;
 mod signals;
 mod stores;
 mod sub_flows;
 mod webhooks;
 mod webhooks_killed;
-mod world;

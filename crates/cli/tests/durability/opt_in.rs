@@ -1,27 +1,25 @@
-//! Breakers are opt-in: what a job does that asks for none, what one is called that has no name, and
-//! what a job keeps that was stored when every origin had one.
+//! Breakers are opt-in: jobs without one, default names of breakers, and jobs that were stored when every
+//! origin had a breaker.
 
 use std::net::TcpListener;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
 use undaunted_engine::event::JobSubmitted;
 use undaunted_engine::job::Plans;
 use undaunted_policy::Timestamp;
 use undaunted_runner::journal;
 use undaunted_store::SqliteStore;
 
-use crate::history::{all, is_lawful};
-use crate::http_server::{Reply, StepServer};
-use crate::world::World;
+use crate::history::{assert_fields, count, delays, has_event};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
 
-/// An origin where nobody listens.
 fn dead_origin() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }
 
-/// One request that is sent eight times at most.
+/// A request with seven retries.
 fn eight_times(origin: &str, more: &str) -> String {
     format!(
         "
@@ -32,30 +30,21 @@ fn eight_times(origin: &str, more: &str) -> String {
     )
 }
 
-/// The delays that were scheduled, in milliseconds.
-fn delays(events: &[Value]) -> Vec<u64> {
-    let scheduled = all(events, "retry_scheduled").into_iter();
-    scheduled.map(|event| event["delay_ms"].as_u64().unwrap()).collect()
-}
-
-fn breakers(world: &World) -> String {
-    world.call(&["breaker", "ls", "--json"]).exits(0).out
+fn breakers(sandbox: &Sandbox) -> String {
+    sandbox.stdout(&["breaker", "ls", "--json"])
 }
 
 #[test]
 fn a_dead_origin_is_called_as_often_and_as_fast_as_the_policy_says() {
     for more in ["", "  breaker: false\n"] {
-        let world = World::of(&eight_times(&dead_origin(), more));
-        let report = world.run().exits(1).json();
-        assert_eq!(report["reason"], "attempts");
-        assert_eq!((&report["attempts"], &report["delay_ms"]), (&json!(8), &json!(140)));
-        let events = world.events();
-        is_lawful(&events);
+        let (sandbox, report) = Sandbox::run_workflow(&eight_times(&dead_origin(), more), 1);
+        assert_fields!(report, {"reason": "attempts", "attempts": 8, "delay_ms": 140});
+        let events = sandbox.lawful_events();
         assert_eq!(delays(&events), [20; 7]);
         for word in ["held", "breaker_opened"] {
-            assert!(all(&events, word).is_empty(), "{events:#?}");
+            assert!(!has_event(&events, word), "{events:#?}");
         }
-        assert_eq!(breakers(&world), "", "nobody asked for one");
+        assert_eq!(breakers(&sandbox), "", "no command asked for one");
     }
 }
 
@@ -87,25 +76,24 @@ steps:
 "
     );
     for (text, code, attempts) in [(map, 4, 16), (flow, 1, 4)] {
-        let world = World::of(&text);
-        let report = world.run().exits(code).json();
-        // The first dead item of a flow ends it; none is held before that.
+        let sandbox = Sandbox::of(&text);
+        let report = sandbox.run().exits(code).json();
+        // The first dead letter of a flow ends it; no item is held before that.
         assert!(report["attempts"].as_u64().unwrap() >= attempts, "{report}");
-        let events = world.events();
-        is_lawful(&events);
-        assert!(all(&events, "held").is_empty(), "{events:#?}");
-        assert_eq!(breakers(&world), "");
+        let events = sandbox.lawful_events();
+        assert!(!has_event(&events, "held"), "{events:#?}");
+        assert_eq!(breakers(&sandbox), "");
     }
 }
 
 #[test]
 fn breaker_true_holds_a_request_after_five_failures_of_its_origin() {
     let origin = dead_origin();
-    let world = World::of(&eight_times(&origin, "  breaker: true\n"));
-    let running = world.spawn(&["run", "w.yaml", "--json"]);
-    world.wait_for_breaker(&origin, |breaker| breaker["state"] == "open");
-    world.event("held");
-    assert_eq!(all(&world.events(), "attempt_started").len(), 5);
+    let sandbox = Sandbox::of(&eight_times(&origin, "  breaker: true\n"));
+    let running = sandbox.start_run();
+    sandbox.wait_for_open_breaker(&origin);
+    sandbox.event("held");
+    assert_eq!(count(&sandbox.events(), "attempt_started"), 5);
     running.kill();
 }
 
@@ -117,49 +105,48 @@ fn a_breaker_without_a_name_is_named_after_workflow_and_command() {
     breaker: {failure_threshold: 2, recovery_timeout: 10m, when_open: fail}
     retry_config: {attempts: 5, backoff: fixed, initial_delay: 1ms}
 ";
-    let world = World::of(&format!("name: nightly run\ncommands:{commands}"));
-    let report = world.run().exits(1).json();
-    assert_eq!((&report["reason"], &report["attempts"]), (&json!("circuit_open"), &json!(2)));
-    let breaker = world.breaker("nightly-run/charge");
+    let (sandbox, report) = Sandbox::run_workflow(&format!("name: nightly run\ncommands:{commands}"), 1);
+    assert_fields!(report, {"reason": "circuit_open", "attempts": 2});
+    let breaker = sandbox.breaker("nightly-run/charge");
     assert_eq!(breaker["state"], "open");
-    // The next job of the workflow meets the same breaker.
-    assert_eq!(world.run().exits(1).json()["attempts"], 0);
-    world.call(&["breaker", "reset", "nightly-run/charge"]).exits(0);
-    // The file names a workflow that has no name.
-    world.write("hourly.yaml", &format!("commands:{commands}"));
-    world.call(&["run", "hourly.yaml"]).exits(1);
-    assert_eq!(world.breaker("hourly/charge")["state"], "open");
+    // The next job of the workflow uses the same breaker.
+    assert_eq!(sandbox.run().exits(1).json()["attempts"], 0);
+    sandbox.reset_breaker("nightly-run/charge");
+    // A workflow without a name is named after its file.
+    sandbox.write("hourly.yaml", &format!("commands:{commands}"));
+    sandbox.call(&["run", "hourly.yaml"]).exits(1);
+    assert_eq!(sandbox.breaker("hourly/charge")["state"], "open");
 }
 
-/// Stores a job as a release did that gave every origin a breaker.
-fn stored_before(world: &World, text: &str) {
-    let store = SqliteStore::open(world.store()).unwrap();
+/// Stores a job as releases did that gave every origin a breaker.
+fn stored_before(sandbox: &Sandbox, text: &str) {
+    let store = SqliteStore::open(sandbox.store()).unwrap();
     let submitted = JobSubmitted {
         job: "before".to_owned(),
         text: text.into(),
-        file: world.path("w.yaml").display().to_string(),
-        working_dir: world.path("").display().to_string(),
+        file: sandbox.path("w.yaml").display().to_string(),
+        working_dir: sandbox.path("").display().to_string(),
         seed: 7,
         ..JobSubmitted::default()
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    // Whoever had it is gone with the store.
+    // Dropping the store gives up the claim, as the end of a process does.
     drop(journal::submit(&store, submitted, &Plans::default(), Timestamp::ZERO.after(now)).unwrap());
 }
 
 #[test]
 fn a_job_that_was_stored_before_breakers_were_opt_in_has_them_after_resume_and_update() {
-    let server = StepServer::start().on("/a", &[Reply::status(503)]);
+    let server = ScriptedServer::start().on("/a", &[Reply::status(503)]);
     let origin = server.origin();
     let text = eight_times(&origin, "");
     for update in [&[][..], &["--update"]] {
-        let world = World::of(&text);
-        stored_before(&world, &text);
-        // A file that asks for what the job has all along asks for nothing new.
-        world.write("w.yaml", &eight_times(&origin, "  breaker: true\n"));
+        let sandbox = Sandbox::of(&text);
+        stored_before(&sandbox, &text);
+        // The file asks for a breaker that the job already has, so nothing differs.
+        sandbox.write("w.yaml", &eight_times(&origin, "  breaker: true\n"));
         let args = [&["resume", "before", "--json"], update].concat();
-        let resumed = world.spawn(&args);
-        world.wait_for_breaker(&origin, |breaker| breaker["state"] == "open");
+        let resumed = sandbox.spawn(&args);
+        sandbox.wait_for_open_breaker(&origin);
         resumed.kill();
     }
     assert_eq!(server.requests("/a").len(), 10, "five each");
@@ -167,16 +154,15 @@ fn a_job_that_was_stored_before_breakers_were_opt_in_has_them_after_resume_and_u
 
 #[test]
 fn an_update_of_a_job_keeps_its_breakers_as_they_were_when_it_was_submitted() {
-    let server = StepServer::start().on("/a", &[Reply::status(503).gated()]);
-    let world = World::of(&eight_times(&server.origin(), ""));
-    let running = world.spawn(&["run", "w.yaml", "--json"]);
+    let server = ScriptedServer::start().on("/a", &[Reply::status(503).gated()]);
+    let sandbox = Sandbox::of(&eight_times(&server.origin(), ""));
+    let running = sandbox.start_run();
     server.wait_for("/a", 1);
     running.kill();
-    world.write("w.yaml", &eight_times(&server.origin(), "  breaker: true\n"));
-    let refused = world.call(&["resume", "@last", "--update"]).exits(3);
-    assert!(refused.err.contains("call: breaker differs"), "{refused:#?}");
+    sandbox.write("w.yaml", &eight_times(&server.origin(), "  breaker: true\n"));
+    sandbox.call(&["resume", "@last", "--update"]).exits(3).err_contains("call: breaker differs");
     server.answers("/a", &[Reply::status(200)]);
-    world.write("other.yaml", &eight_times(&server.origin(), "").replace("attempts: 7", "attempts: 9"));
-    world.call(&["resume", "@last", "--update", "other.yaml"]).exits(0);
-    assert_eq!(breakers(&world), "");
+    sandbox.write("other.yaml", &eight_times(&server.origin(), "").replace("attempts: 7", "attempts: 9"));
+    sandbox.call(&["resume", "@last", "--update", "other.yaml"]).exits(0);
+    assert_eq!(breakers(&sandbox), "");
 }

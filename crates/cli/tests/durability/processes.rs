@@ -1,20 +1,20 @@
-//! Processes: looking at them, and killing them.
+//! Processes: finding, signalling and killing them, and the random instants at which they are killed.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use crate::world::{Ended, World};
+use crate::sandbox::{FinishedProcess, Sandbox};
 
-/// Our program while it runs.
-pub(crate) struct Running {
+/// The binary under test while it runs.
+pub(crate) struct ChildProcess {
     child: Child,
     out: PathBuf,
     err: PathBuf,
 }
 
-impl Running {
+impl ChildProcess {
     pub(crate) const fn new(child: Child, out: PathBuf, err: PathBuf) -> Self {
         Self { child, out, err }
     }
@@ -23,8 +23,8 @@ impl Running {
         i32::try_from(self.child.id()).unwrap()
     }
 
-    /// What it has said on standard error so far.
-    pub(crate) fn said(&self) -> String {
+    /// What is on standard error so far.
+    pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(&self.err).unwrap_or_default()
     }
 
@@ -32,24 +32,30 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits for its end.
-    pub(crate) fn wait(mut self) -> Ended {
-        let status = World::eventually("the end of our program", || self.child.try_wait().unwrap());
+    pub(crate) fn wait(mut self) -> FinishedProcess {
+        let status = Sandbox::eventually("the end of the binary", || self.child.try_wait().unwrap());
         let code = status.code().or(status.signal().map(|signal| -signal));
         let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
-        Ended { code: code.unwrap(), out: read(&self.out), err: read(&self.err) }
+        FinishedProcess { code: code.unwrap(), out: read(&self.out), err: read(&self.err) }
     }
 
-    /// `kill -9`, and waits until it is gone.
-    pub(crate) fn kill(self) -> Ended {
+    /// `kill -9`, and waits until the process is gone.
+    pub(crate) fn kill(self) -> FinishedProcess {
         kill(self.pid());
         self.wait()
     }
 
-    /// Sends what Ctrl-C sends, and waits for the word that what runs is waited for.
+    /// Sends the signal of Ctrl-C and waits for the message that running commands may finish.
     pub(crate) fn interrupt(&self) {
         self.signal("INT");
-        World::eventually("the news that it waits", || self.said().contains("waiting for").then_some(()));
+        Sandbox::wait_until("the message after Ctrl-C", || self.stderr().contains("waiting for"));
+    }
+
+    /// Suspends the job with one Ctrl-C.
+    #[track_caller]
+    pub(crate) fn suspend(self) {
+        self.signal("INT");
+        self.wait().exits(75);
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -57,34 +63,33 @@ impl Running {
     }
 }
 
-/// Every process there is.
+/// All process ids of the machine.
 pub(crate) fn processes() -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Whether a process that runs has this in its environment.
-pub(crate) fn carries(pid: i32, name: &str) -> bool {
+/// Whether a living process has this `NAME=value` in its environment.
+pub(crate) fn has_variable(pid: i32, variable: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let mut variables = environment.split(|byte| *byte == 0);
-    is_alive(pid) && variables.any(|each| each == name.as_bytes())
+    is_alive(pid) && variables.any(|each| each == variable.as_bytes())
 }
 
-/// Whether a process that runs has its working directory in a folder.
-pub(crate) fn houses(folder: &Path, pid: i32) -> bool {
-    let home = fs::read_link(format!("/proc/{pid}/cwd"));
-    is_alive(pid) && home.is_ok_and(|home| home.starts_with(folder))
+/// Whether a living process has its working directory in a folder.
+pub(crate) fn works_in(folder: &Path, pid: i32) -> bool {
+    let directory = fs::read_link(format!("/proc/{pid}/cwd"));
+    is_alive(pid) && directory.is_ok_and(|directory| directory.starts_with(folder))
 }
 
-/// Whether a process runs; one that has ended and waits for its parent does not.
+/// Whether a process runs; a zombie does not.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = text.rsplit_once(") ").map(|(_, rest)| rest.to_owned());
-    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+    text.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
 }
 
 pub(crate) fn signal(pid: i32, name: &str) {
-    // Whoever is gone already needs none.
+    // The process may be gone already; then `kill` fails, which is fine.
     let script = format!("kill -{name} {pid} 2>/dev/null");
     Command::new("/bin/sh").args(["-c", &script]).status().unwrap();
 }
@@ -93,8 +98,24 @@ pub(crate) fn kill(pid: i32) {
     signal(pid, "KILL");
 }
 
-/// Kills, and waits until it is gone.
 pub(crate) fn kill_and_wait(pid: i32) {
     kill(pid);
-    World::eventually("the death of a process", || (!is_alive(pid)).then_some(()));
+    Sandbox::wait_for_death(pid);
+}
+
+/// Pseudo-random numbers. The seed is printed; `DURABILITY_SEED` sets it.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn seeded() -> Self {
+        let seed = std::env::var("DURABILITY_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) * 1_000_003);
+        println!("DURABILITY_SEED={seed}");
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
 }

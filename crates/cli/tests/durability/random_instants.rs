@@ -1,11 +1,11 @@
-//! Killed at random instants, again and again. The seed is printed; the same seed draws the same
-//! instants, and `DURABILITY_SEED` sets it.
+//! Engine and keeper are killed at random instants, again and again. The seed is printed; the same seed draws
+//! the same instants, and `DURABILITY_SEED` sets it.
 
 use std::time::{Duration, Instant};
 
-use crate::history::{is_lawful, starts};
-use crate::processes::{Running, kill, kill_and_wait};
-use crate::world::World;
+use crate::history::{assert_fields, starts};
+use crate::processes::{ChildProcess, Dice, kill, kill_and_wait};
+use crate::sandbox::Sandbox;
 
 const ROUNDS: usize = 12;
 
@@ -29,32 +29,14 @@ reduce:
     retry_config: {attempts: ALLOWED, backoff: fixed, initial_delay: 3ms}
 ";
 
-/// Numbers that look random.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn seeded() -> Self {
-        let given = std::env::var("DURABILITY_SEED").ok();
-        let seed = given.and_then(|seed| seed.parse().ok());
-        let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) * 1_000_003);
-        println!("DURABILITY_SEED={seed}");
-        Self(seed)
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
+fn sandbox(allowed: u32) -> Sandbox {
+    let sandbox = Sandbox::of(&WORKFLOW.replace("ALLOWED", &allowed.to_string()));
+    sandbox.write("items.txt", "1\n2\n3\n4\n5\n6\n");
+    sandbox
 }
 
-fn world(allowed: u32) -> World {
-    let world = World::of(&WORKFLOW.replace("ALLOWED", &allowed.to_string()));
-    world.write("items.txt", "1\n2\n3\n4\n5\n6\n");
-    world
-}
-
-/// Lets an engine run for a drawn time. None if it ended in that time.
-fn for_a_while(mut dice: impl FnMut(u64) -> u64, mut engine: Running) -> Option<Running> {
+/// Lets an engine run for a random time; `None` if it ended in that time.
+fn run_for_a_while(mut dice: impl FnMut(u64) -> u64, mut engine: ChildProcess) -> Option<ChildProcess> {
     let began = Instant::now();
     let time = Duration::from_micros(dice(60_000));
     while began.elapsed() < time {
@@ -66,13 +48,13 @@ fn for_a_while(mut dice: impl FnMut(u64) -> u64, mut engine: Running) -> Option<
     Some(engine)
 }
 
-/// Starts it again and again until it is left alone long enough.
-pub(crate) fn kills(world: &World, dice: &mut Dice, mut also: impl FnMut(&mut Dice)) -> usize {
+/// Runs, kills and resumes the job until an engine reaches its end.
+pub(crate) fn kill_until_done(sandbox: &Sandbox, dice: &mut Dice, mut also: impl FnMut(&mut Dice)) -> usize {
     let mut deaths = 0;
     let mut args = vec!["run", "w.yaml", "--json"];
     loop {
-        let engine = world.spawn(&args);
-        match for_a_while(|end| dice.below(end), engine) {
+        let engine = sandbox.spawn(&args);
+        match run_for_a_while(|end| dice.below(end), engine) {
             None => return deaths,
             Some(engine) => {
                 engine.kill();
@@ -80,14 +62,14 @@ pub(crate) fn kills(world: &World, dice: &mut Dice, mut also: impl FnMut(&mut Di
                 deaths += 1;
             }
         }
-        // Killed before it was stored there is no job, and nothing has run.
-        if world.call(&["show", "@last"]).code == 0 {
+        // If the process was killed before it stored the job, no command has run.
+        if sandbox.call(&["show", "@last"]).code == 0 {
             args = vec!["resume", "@last", "--json"];
         } else {
-            assert_eq!(world.read("log"), "");
+            assert_eq!(sandbox.read("log"), "");
         }
         if deaths > 25 {
-            world.call(&args);
+            sandbox.call(&args);
             return deaths;
         }
     }
@@ -97,17 +79,16 @@ pub(crate) fn kills(world: &World, dice: &mut Dice, mut also: impl FnMut(&mut Di
 fn an_engine_killed_at_random_instants_runs_everything_exactly_as_often_as_without() {
     let mut dice = Dice::seeded();
     for round in 1..=ROUNDS {
-        let world = world(3);
-        let deaths = kills(&world, &mut dice, |_| {});
-        let report = world.resume().exits(0).json();
+        let sandbox = sandbox(3);
+        let deaths = kill_until_done(&sandbox, &mut dice, |_| {});
+        let report = sandbox.resume().exits(0).json();
         println!("round {round}: {deaths} kills");
-        let runs = world.runs("log");
-        // 6 × 2, two retries of one, and the sum.
+        let runs = sandbox.runs("log");
+        // 6 × 2 commands, two retries of one, and the sum.
         assert_eq!(runs.len(), 15, "{runs:?}");
         assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
-        assert_eq!(report["attempts"], 15);
-        assert_eq!(report["retries"], 2);
-        is_lawful(&world.events());
+        assert_fields!(report, {"attempts": 15, "retries": 2});
+        sandbox.lawful_events();
     }
 }
 
@@ -115,25 +96,24 @@ fn an_engine_killed_at_random_instants_runs_everything_exactly_as_often_as_witho
 fn engine_and_keeper_killed_at_random_instants_never_pass_the_bound() {
     let mut dice = Dice::seeded();
     for round in 1..=ROUNDS {
-        let world = world(4);
-        let deaths = kills(&world, &mut dice, |dice| {
-            let keepers = world.keepers();
+        let sandbox = sandbox(4);
+        let deaths = kill_until_done(&sandbox, &mut dice, |dice| {
+            let keepers = sandbox.keepers();
             match dice.below(3) {
                 0 => keepers.into_iter().for_each(kill),
                 1 => keepers.into_iter().for_each(kill_and_wait),
                 _ => {}
             }
         });
-        let ended = world.resume();
+        let ended = sandbox.resume();
         println!("round {round}: {deaths} kills, exit {}", ended.code);
         assert!([0, 4, 1].contains(&ended.code), "{ended:?}");
-        // No attempt ran twice, and none past the bound.
-        let runs = world.runs("log");
+        // No attempt ran twice, and no command ran more often than allowed.
+        let runs = sandbox.runs("log");
         assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
-        let events = world.events();
-        is_lawful(&events);
+        let events = sandbox.lawful_events();
         assert!(starts(&events).values().all(|starts| *starts <= 5));
-        let said = ended.json()["attempts"].as_u64().unwrap();
-        assert_eq!(starts(&events).values().sum::<u64>(), said);
+        let attempts = ended.json()["attempts"].as_u64().unwrap();
+        assert_eq!(starts(&events).values().sum::<u64>(), attempts);
     }
 }

@@ -1,11 +1,11 @@
-//! Going on with a job: as it was submitted, or with new settings.
+//! A job is resumed as it was submitted, or with new settings.
 
 use std::fs;
 
 use serde_json::json;
 
-use crate::history::{all, is_lawful, one};
-use crate::world::World;
+use crate::history::{all, assert_fields, count, has_event, one};
+use crate::sandbox::Sandbox;
 
 #[test]
 fn going_on_with_an_ended_job_reports_the_same_and_changes_nothing() {
@@ -18,15 +18,15 @@ fn going_on_with_an_ended_job_reports_the_same_and_changes_nothing() {
         ),
     ];
     for (code, workflow) in workflows {
-        let world = World::of(workflow);
-        let report = world.run().exits(code).json();
-        let (events, log) = (world.events(), world.lines("log"));
-        let database = fs::read(world.store().join("undaunted.db")).unwrap();
-        assert_eq!(world.resume().exits(code).json(), report);
-        assert_eq!(world.resume().exits(code).json(), report);
-        assert_eq!(world.events(), events);
-        assert_eq!(world.lines("log"), log);
-        assert_eq!(fs::read(world.store().join("undaunted.db")).unwrap(), database);
+        let sandbox = Sandbox::of(workflow);
+        let report = sandbox.run().exits(code).json();
+        let (events, log) = (sandbox.events(), sandbox.lines("log"));
+        let database = fs::read(sandbox.store().join("undaunted.db")).unwrap();
+        assert_eq!(sandbox.resume().exits(code).json(), report);
+        assert_eq!(sandbox.resume().exits(code).json(), report);
+        assert_eq!(sandbox.events(), events);
+        assert_eq!(sandbox.lines("log"), log);
+        assert_eq!(fs::read(sandbox.store().join("undaunted.db")).unwrap(), database);
     }
 }
 
@@ -38,57 +38,53 @@ commands:
     retry_config: {attempts: 1, backoff: fixed, initial_delay: 2s}
 ";
 
-/// A job that was killed while it waited, and the time its retry is due.
-fn killed_while_waiting(workflow: &str) -> (World, serde_json::Value) {
-    let world = World::of(workflow);
-    let engine = world.spawn_with(&["run", "w.yaml", "--json"], &[("OUTSIDE", "before")]);
-    let due = world.event("retry_scheduled")["due_at"].clone();
+/// A job that was killed while it waited, and the time at which its retry is due.
+fn killed_while_waiting(workflow: &str) -> (Sandbox, serde_json::Value) {
+    let sandbox = Sandbox::of(workflow);
+    let engine = sandbox.start_run_with(&[("OUTSIDE", "before")]);
+    let due = sandbox.event("retry_scheduled")["due_at"].clone();
     engine.kill();
-    (world, due)
+    (sandbox, due)
 }
 
 #[test]
 fn a_job_goes_on_as_it_was_submitted_wherever_it_is_gone_on_with() {
-    let (world, _) = killed_while_waiting(WAITS);
-    world.write("ok", "");
-    fs::remove_file(world.path("w.yaml")).unwrap();
-    let mut resume = world.program(&["resume", "@last", "--json"], &[("OUTSIDE", "after")]);
+    let (sandbox, _) = killed_while_waiting(WAITS);
+    sandbox.write("ok", "");
+    fs::remove_file(sandbox.path("w.yaml")).unwrap();
+    let mut resume = sandbox.program(&["resume", "@last", "--json"], &[("OUTSIDE", "after")]);
     resume.current_dir("/");
-    world.start(resume).wait().exits(0);
+    sandbox.start(resume).wait().exits(0);
     // The directory, the declared environment and the workflow are those of the submission.
-    assert_eq!(world.lines("log"), ["hello before", "hello before"]);
+    assert_eq!(sandbox.lines("log"), ["hello before", "hello before"]);
 }
 
 #[test]
 fn a_changed_workflow_file_is_noted_and_not_used() {
-    let (world, _) = killed_while_waiting(WAITS);
-    world.write("ok", "");
-    world.write("w.yaml", &WAITS.replace("hello", "goodbye").replace("attempts: 1", "attempts: 9"));
-    let ended = world.resume().exits(0);
-    assert!(ended.err.contains("has changed since"), "{ended:?}");
-    assert!(ended.err.contains("--update"), "{ended:?}");
-    assert_eq!(world.lines("log"), ["hello before", "hello before"]);
-    assert!(all(&world.events(), "policy_changed").is_empty());
+    let (sandbox, _) = killed_while_waiting(WAITS);
+    sandbox.write("ok", "");
+    sandbox.write("w.yaml", &WAITS.replace("hello", "goodbye").replace("attempts: 1", "attempts: 9"));
+    sandbox.resume().exits(0).err_contains("has changed since").err_contains("--update");
+    assert_eq!(sandbox.lines("log"), ["hello before", "hello before"]);
+    assert!(!has_event(&sandbox.events(), "policy_changed"));
 }
 
 #[test]
 fn a_file_that_is_the_same_is_not_noted() {
-    let (world, _) = killed_while_waiting(WAITS);
-    world.write("ok", "");
-    let ended = world.resume().exits(0);
+    let (sandbox, _) = killed_while_waiting(WAITS);
+    sandbox.write("ok", "");
+    let ended = sandbox.resume().exits(0);
     assert!(!ended.err.contains("changed"), "{ended:?}");
 }
 
 #[test]
 fn an_update_applies_to_what_is_not_decided_and_a_scheduled_retry_stands() {
-    let (world, due) = killed_while_waiting(WAITS);
-    world.write("w.yaml", &WAITS.replace("attempts: 1", "attempts: 3").replace("2s", "10ms"));
-    let ended = world.call(&["resume", "@last", "--update", "--json"]).exits(1);
+    let (sandbox, due) = killed_while_waiting(WAITS);
+    sandbox.write("w.yaml", &WAITS.replace("attempts: 1", "attempts: 3").replace("2s", "10ms"));
+    let ended = sandbox.call(&["resume", "@last", "--update", "--json"]).exits(1);
     let report = ended.json();
-    assert_eq!(report["attempts"], 4);
-    assert_eq!(report["delay_ms"], 2020);
-    let events = world.events();
-    is_lawful(&events);
+    assert_fields!(report, {"attempts": 4, "delay_ms": 2020});
+    let events = sandbox.lawful_events();
     let scheduled = all(&events, "retry_scheduled");
     assert_eq!(scheduled[0]["due_at"], due);
     assert!(all(&events, "attempt_started")[1]["at"].as_str() >= due.as_str());
@@ -106,25 +102,22 @@ fn an_update_applies_to_what_is_not_decided_and_a_scheduled_retry_stands() {
 
 #[test]
 fn an_update_from_another_file_is_taken_and_survives_the_next_kill() {
-    let (world, _) = killed_while_waiting(WAITS);
-    world.write("other.yaml", &WAITS.replace("attempts: 1", "attempts: 2").replace("2s", "5s"));
-    let engine = world.spawn(&["resume", "@last", "--update", "other.yaml", "--json"]);
-    world.wait_for_lines("log", 2);
-    World::eventually("the second wait", || {
-        (all(&world.events(), "retry_scheduled").len() == 2).then_some(())
-    });
+    let (sandbox, _) = killed_while_waiting(WAITS);
+    sandbox.write("other.yaml", &WAITS.replace("attempts: 1", "attempts: 2").replace("2s", "5s"));
+    let engine = sandbox.spawn(&["resume", "@last", "--update", "other.yaml", "--json"]);
+    sandbox.wait_for_lines("log", 2);
+    Sandbox::wait_until("the second wait", || count(&sandbox.events(), "retry_scheduled") == 2);
     engine.kill();
-    let second = all(&world.events(), "retry_scheduled")[1].clone();
-    assert_eq!((&second["delay_ms"], &second["retries_allowed"]), (&json!(5000), &json!(2)));
-    let later = [("UNDAUNTED_TEST_CLOCK", "10")];
-    let ended = world.call_with(&["resume", "@last", "--json"], &later).exits(1);
+    let second = all(&sandbox.events(), "retry_scheduled")[1].clone();
+    assert_fields!(second, {"delay_ms": 5000, "retries_allowed": 2});
+    let ended = sandbox.resume_at("10").exits(1);
     assert_eq!(ended.json()["attempts"], 3);
 }
 
 #[test]
 fn an_update_cannot_change_what_is_done() {
-    let (world, _) = killed_while_waiting(WAITS);
-    let before = world.events();
+    let (sandbox, _) = killed_while_waiting(WAITS);
+    let before = sandbox.events();
     let changed = [
         WAITS.replace("test -e ok", "true"),
         WAITS.replace("hello", "goodbye"),
@@ -132,14 +125,14 @@ fn an_update_cannot_change_what_is_done() {
         WAITS.replace("id: flaky", "id: other"),
     ];
     for text in changed {
-        world.write("w.yaml", &text);
-        let refused = world.call(&["resume", "@last", "--update", "--json"]).exits(3);
+        sandbox.write("w.yaml", &text);
+        let refused = sandbox.call(&["resume", "@last", "--update", "--json"]).exits(3);
         assert!(refused.err.contains("differs"), "the difference is said: {refused:?}");
         assert_eq!(refused.out, "");
     }
-    assert_eq!(world.events(), before);
-    world.write("w.yaml", "[{shell: 1, nonsense: 2}]");
-    world.call(&["resume", "@last", "--update"]).exits(3);
-    world.call(&["resume", "@last", "--update", "nofile.yaml"]).exits(6);
-    assert_eq!(world.events(), before);
+    assert_eq!(sandbox.events(), before);
+    sandbox.write("w.yaml", "[{shell: 1, nonsense: 2}]");
+    sandbox.call(&["resume", "@last", "--update"]).exits(3);
+    sandbox.call(&["resume", "@last", "--update", "nofile.yaml"]).exits(6);
+    assert_eq!(sandbox.events(), before);
 }

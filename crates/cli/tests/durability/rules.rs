@@ -1,11 +1,11 @@
-//! Which failures are tried again, and on which terms: the table of rules, and the order of reasons.
+//! Which failures are retried, and on which terms: the table of rules, and the order of reasons.
 
 use serde_json::json;
 
-use crate::history::{all, is_lawful, one, only_probes_start_while_open, text};
-use crate::world::World;
+use crate::history::{all, assert_fields, has_event, one, only_probes_start_while_open, text};
+use crate::sandbox::Sandbox;
 
-/// Every item is one way to fail.
+/// Each item fails in its own way.
 const TABLE: &str = "
 mode: mapreduce
 map:
@@ -40,10 +40,9 @@ map:
 
 #[test]
 fn the_first_rule_that_matches_says_what_becomes_of_a_failure() {
-    let world = World::of(TABLE);
-    let report = world.run().exits(4).json();
-    let runs = world.runs("log");
-    let letters = world.dead_letters();
+    let (sandbox, report) = Sandbox::run_workflow(TABLE, 4);
+    let runs = sandbox.runs("log");
+    let letters = sandbox.dead_letters();
     for (item, ran, reason, handled) in [
         ("three", 2, "attempts", true),
         ("four", 1, "rule", true),
@@ -52,7 +51,7 @@ fn the_first_rule_that_matches_says_what_becomes_of_a_failure() {
         ("later", 3, "attempts", true),
         ("missing", 2, "attempts", true),
         ("other", 5, "attempts", true),
-        // It matches two, and the one before stops it.
+        // It matches two rules; the first one decides.
         ("both", 1, "rule", true),
     ] {
         assert_eq!(runs.get(item), Some(&ran), "{item}");
@@ -73,11 +72,10 @@ fn the_first_rule_that_matches_says_what_becomes_of_a_failure() {
     }
     assert_eq!(runs.get("term"), Some(&1));
     assert_eq!(runs.get("handler-term"), None);
-    assert_eq!((&report["items"]["dead"], &report["items"]["skipped"]), (&json!(8), &json!(1)));
-    let events = world.events();
-    is_lawful(&events);
+    assert_fields!(report["items"], {"dead": 8, "skipped": 1});
+    let events = sandbox.lawful_events();
     assert_eq!(one(&events, "item_skipped")["item"], "term");
-    // Its own terms are merged over those of the command.
+    // The terms of a rule are merged over those of the command.
     let delays = |item: &str| -> Vec<_> {
         let scheduled = all(&events, "retry_scheduled");
         let of_item = scheduled.into_iter().filter(|event| event["item"] == item);
@@ -92,7 +90,7 @@ fn the_first_rule_that_matches_says_what_becomes_of_a_failure() {
 
 #[test]
 fn counters_stay_those_of_the_command_whichever_rule_sets_the_terms() {
-    let world = World::of(
+    let (sandbox, report) = Sandbox::run_workflow(
         "
 - shell: |
     echo $UNDAUNTED_ATTEMPT >> log
@@ -104,18 +102,19 @@ fn counters_stay_those_of_the_command_whichever_rule_sets_the_terms() {
     initial_delay: 3ms
     rules: [{exit_code: 3, then: retry, retry_config: {attempts: 9}}]
 ",
+        1,
     );
-    let report = world.run().exits(1).json();
-    // Two retries by the rule, and the command allows three in all.
-    assert_eq!(world.lines("log").len(), 4);
+    // Two retries come from the rule, and the command allows three in all.
+    assert_eq!(sandbox.lines("log").len(), 4);
     assert_eq!(report["reason"], "attempts");
 }
 
-/// A failure that several limits refuse to retry. The first retry, if there is one, comes at once; the
-/// next would come in an hour.
+/// Runs an item whose failure several limits refuse to retry: the first retry, if there is one, comes at
+/// once, the next would come in an hour. Returns the reason and the number of runs.
 fn refused(limits: &str, item: &str, config: &str) -> (String, usize) {
-    let world = World::of(&format!(
-        "
+    let (sandbox, report) = Sandbox::run_workflow(
+        &format!(
+            "
 mode: mapreduce
 {limits}
 map:
@@ -134,9 +133,10 @@ map:
         rules:
           - {{exit_code: 3, then: retry, retry_config: {{initial_delay: 3ms}}}}
 "
-    ));
-    let report = world.run().exits(4).json();
-    (text(&report["reason"]), world.lines("log").len())
+        ),
+        4,
+    );
+    (text(&report["reason"]), sandbox.lines("log").len())
 }
 
 #[test]
@@ -167,9 +167,9 @@ commands:
     retry_config: {attempts: 0, retry_budget: 1ms, rules: [{exit_code: 9, then: stop}]}
 ";
     for (code, reason) in [("127", "permanent"), ("9", "rule"), ("1", "attempts")] {
-        let world = World::of(&workflow.replace("CODE", code));
-        assert_eq!(world.run().exits(1).json()["reason"], reason);
-        assert_eq!(world.lines("log").len(), 1);
+        let sandbox = Sandbox::of(&workflow.replace("CODE", code));
+        assert_eq!(sandbox.run().exits(1).json()["reason"], reason);
+        assert_eq!(sandbox.lines("log").len(), 1);
     }
 }
 
@@ -179,7 +179,7 @@ fn retry_on_narrows_what_is_retried() {
 - shell: echo run >> log; echo 'TEXT' >&2; exit 1
   retry_config: {attempts: 1, initial_delay: 3ms, retry_on: [LIST]}
 ";
-    for (list, said, ran) in [
+    for (list, message, ran) in [
         ("{pattern: 'try (it )?again'}", "please try again", 2),
         ("{pattern: 'try (it )?again'}", "no", 1),
         ("server_error", "HTTP 500", 2),
@@ -187,24 +187,24 @@ fn retry_on_narrows_what_is_retried() {
         ("network", "connection refused", 2),
         ("timeout, network", "bad input", 1),
     ] {
-        let world = World::of(&workflow.replace("LIST", list).replace("TEXT", said));
-        let report = world.run().exits(1).json();
-        assert_eq!(world.lines("log").len(), ran, "{list}: {said}");
+        let (sandbox, report) =
+            Sandbox::run_workflow(&workflow.replace("LIST", list).replace("TEXT", message), 1);
+        assert_eq!(sandbox.lines("log").len(), ran, "{list}: {message}");
         let reason = if ran == 1 { "permanent" } else { "attempts" };
-        assert_eq!(report["reason"], reason, "{list}: {said}");
+        assert_eq!(report["reason"], reason, "{list}: {message}");
     }
-    let world = World::of(
+    let (sandbox, _) = Sandbox::run_workflow(
         "
 - shell: echo run >> log; test $UNDAUNTED_ATTEMPT -gt 1 || sleep 1000
   timeout: 1s
   retry_config: {attempts: 1, initial_delay: 3ms, retry_on: [timeout]}
 ",
+        0,
     );
-    world.run().exits(0);
-    assert_eq!(world.lines("log").len(), 2);
+    assert_eq!(sandbox.lines("log").len(), 2);
 }
 
-/// Item 1 says that what it needs is away.
+/// Item 1 fails with exit code 75, which a rule turns into a hold.
 const HOLDS: &str = "
 mode: mapreduce
 retry_budget: 5
@@ -224,41 +224,37 @@ map:
 
 #[test]
 fn a_rule_that_holds_trips_the_breaker_and_waits_without_a_delay() {
-    let world = World::of(&HOLDS.replace("MANY", "1"));
-    let report = world.run().exits(0).json();
+    let (sandbox, report) = Sandbox::run_workflow(&HOLDS.replace("MANY", "1"), 0);
     // One failure is enough, far below the threshold of five.
-    let runs = world.runs("log");
+    let runs = sandbox.runs("log");
     assert_eq!(runs.len(), 5, "{runs:?}");
     assert!(runs.values().all(|ran| *ran == 1), "{runs:?}");
-    assert_eq!((&report["retries"], &report["delay_ms"]), (&json!(1), &json!(0)));
-    let events = world.events();
-    is_lawful(&events);
-    assert!(all(&events, "retry_scheduled").is_empty());
+    assert_fields!(report, {"retries": 1, "delay_ms": 0});
+    let events = sandbox.lawful_events();
+    assert!(!has_event(&events, "retry_scheduled"));
     let opened = one(&events, "breaker_opened");
-    assert_eq!((&opened["why"], &opened["breaker"]), (&json!("rule"), &json!("shared")));
+    assert_fields!(opened, {"why": "rule", "breaker": "shared"});
     let held = all(&events, "held");
     let first = held.iter().find(|event| event["item"] == "1").unwrap();
-    assert_eq!((&first["attempt"], &first["retry"]), (&json!(1), &json!(1)));
-    only_probes_start_while_open(&events, &world.breaker("shared"));
-    // The retry that a hold leads to is a retry like any other.
-    let budget = world.call(&["budget", "show", "@last", "--json"]).exits(0).json();
+    assert_fields!(first, {"attempt": 1, "retry": 1});
+    only_probes_start_while_open(&events, &sandbox.breaker("shared"));
+    // The retry after a hold is charged to the pool.
+    let budget = sandbox.budget();
     assert_eq!(budget["per_workflow_consumed"], json!({"1": 1}));
 }
 
 #[test]
 fn a_rule_that_holds_grants_no_attempt_that_is_not_there() {
-    let world = World::of(&HOLDS.replace("MANY", "0"));
-    let report = world.run().exits(4).json();
-    assert_eq!((&report["reason"], &report["attempts"]), (&json!("attempts"), &json!(4)));
-    assert_eq!(one(&world.events(), "item_dead_lettered")["item"], "1");
+    let (sandbox, report) = Sandbox::run_workflow(&HOLDS.replace("MANY", "0"), 4);
+    assert_fields!(report, {"reason": "attempts", "attempts": 4});
+    assert_eq!(one(&sandbox.events(), "item_dead_lettered")["item"], "1");
 }
 
 #[test]
 fn a_rule_that_holds_needs_a_breaker() {
     let breaker = "      breaker: {name: shared, recovery_timeout: 100ms, half_open_max_calls: 1}\n";
-    let world = World::of(&HOLDS.replace("MANY", "1").replace(breaker, ""));
+    let sandbox = Sandbox::of(&HOLDS.replace("MANY", "1").replace(breaker, ""));
     for args in [&["check", "w.yaml"][..], &["run", "w.yaml"]] {
-        let refused = world.call(args).exits(3);
-        assert!(refused.err.contains("no-breaker"), "{refused:?}");
+        sandbox.call(args).exits(3).err_contains("no-breaker");
     }
 }

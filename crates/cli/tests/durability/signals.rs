@@ -1,11 +1,11 @@
-//! Ctrl-C: once lets what runs finish, twice ends it.
+//! Ctrl-C: once lets running commands finish, twice ends them.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::history::{all, is_lawful, one, outcomes};
+use crate::history::{assert_fields, count, one, outcomes};
 use crate::processes::is_alive;
-use crate::world::World;
+use crate::sandbox::Sandbox;
 
 const TWO: &str = "
 - id: first
@@ -20,32 +20,29 @@ const TWO: &str = "
 ";
 
 fn suspends_cleanly(name: &str) {
-    let world = World::of(TWO);
-    let engine = world.spawn(&["run", "w.yaml"]);
-    let command = world.pid("up");
+    let sandbox = Sandbox::of(TWO);
+    let engine = sandbox.spawn(&["run", "w.yaml"]);
+    let command = sandbox.pid("up");
     engine.signal(name);
-    World::eventually("the news that it waits", || {
-        engine.said().contains("waiting for 1 command").then_some(())
-    });
-    assert!(is_alive(command), "what runs may finish");
-    world.write("go", "");
+    Sandbox::wait_until("the message that it suspends", || engine.stderr().contains("waiting for 1 command"));
+    assert!(is_alive(command), "the running command may finish");
+    sandbox.write("go", "");
     let ended = engine.wait().exits(75);
-    let job = world.job();
+    let job = sandbox.job();
     let all_said = format!("{}{}", ended.out, ended.err);
     assert!(all_said.contains(&format!("undaunted resume {job}")), "{ended:?}");
-    assert_eq!(world.lines("log"), ["first", "ended"]);
-    assert_eq!(world.show()["status"], "suspended");
+    assert_eq!(sandbox.lines("log"), ["first", "ended"]);
+    assert_eq!(sandbox.show()["status"], "suspended");
     assert!(
-        world.keepers().is_empty()
-            || World::eventually("no keeper", || { world.keepers().is_empty().then_some(true) })
+        sandbox.keepers().is_empty()
+            || Sandbox::eventually("no keeper", || { sandbox.keepers().is_empty().then_some(true) })
     );
-    let report = world.resume().exits(0).json();
+    let report = sandbox.resume().exits(0).json();
     assert_eq!(report["attempts"], 2);
-    assert_eq!(world.lines("log"), ["first", "ended", "second"]);
-    let events = world.events();
-    is_lawful(&events);
+    assert_eq!(sandbox.lines("log"), ["first", "ended", "second"]);
+    let events = sandbox.lawful_events();
     assert_eq!(one(&events, "job_resumed")["planned"], true);
-    assert_eq!(all(&events, "job_suspended").len(), 1);
+    assert_eq!(count(&events, "job_suspended"), 1);
 }
 
 #[test]
@@ -60,66 +57,65 @@ fn sigterm_is_the_same_as_one_ctrl_c() {
 
 #[test]
 fn ctrl_c_at_a_terminal_reaches_no_command() {
-    let world = World::of(TWO);
-    let mut program = world.program(&["run", "w.yaml"], &[]);
+    let sandbox = Sandbox::of(TWO);
+    let mut program = sandbox.program(&["run", "w.yaml"], &[]);
     program.process_group(0);
-    let engine = world.start(program);
-    let command = world.pid("up");
-    // A terminal signals the whole group.
+    let engine = sandbox.start(program);
+    let command = sandbox.pid("up");
+    // A terminal signals the whole process group.
     let group = format!("kill -INT -{}", engine.pid());
     Command::new("/bin/sh").args(["-c", &group]).status().unwrap();
-    World::eventually("the news that it waits", || engine.said().contains("waiting for").then_some(()));
+    Sandbox::wait_until("the message that it suspends", || engine.stderr().contains("waiting for"));
     assert!(is_alive(command));
-    world.write("go", "");
+    sandbox.write("go", "");
     engine.wait().exits(75);
-    assert_eq!(outcomes(&world.events()), ["success"]);
+    assert_eq!(outcomes(&sandbox.events()), ["success"]);
 }
 
 #[test]
 fn ctrl_c_during_a_wait_suspends_at_once_and_the_wait_stands() {
-    let world = World::of(
+    let (sandbox, engine) = Sandbox::start_workflow(
         "
 - shell: echo run >> log; test -e ok
   retry_config: {attempts: 2, backoff: fixed, initial_delay: 1s}
 ",
     );
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    let due = world.event("retry_scheduled")["due_at"].clone();
+    let due = sandbox.event("retry_scheduled")["due_at"].clone();
     engine.signal("INT");
     let report = engine.wait().exits(75).json();
     assert_eq!(report["status"], "suspended");
-    assert_eq!(world.show()["waiting"][0]["due_at"], due);
-    world.write("ok", "");
-    world.resume().exits(0);
-    assert_eq!(world.lines("log").len(), 2);
-    assert_eq!(one(&world.events(), "retry_scheduled")["due_at"], due);
+    assert_eq!(sandbox.show()["waiting"][0]["due_at"], due);
+    sandbox.write("ok", "");
+    sandbox.resume().exits(0);
+    assert_eq!(sandbox.lines("log").len(), 2);
+    assert_eq!(one(&sandbox.events(), "retry_scheduled")["due_at"], due);
 }
 
 #[test]
 fn a_second_ctrl_c_ends_what_runs_and_says_so() {
-    let world = World::of(TWO);
-    let engine = world.spawn(&["run", "w.yaml"]);
-    let command = world.pid("up");
+    let sandbox = Sandbox::of(TWO);
+    let engine = sandbox.spawn(&["run", "w.yaml"]);
+    let command = sandbox.pid("up");
     engine.interrupt();
     engine.signal("INT");
     engine.wait().exits(130);
     assert!(!is_alive(command));
-    assert_eq!(outcomes(&world.events()), ["interrupted"]);
-    // Recorded as any other interruption: charged, and made again.
-    world.write("go", "");
-    let report = world.resume().exits(0).json();
-    assert_eq!((&report["attempts"], &report["retries"]), (&3.into(), &1.into()));
-    assert_eq!(world.lines("log"), ["first", "first", "ended", "second"]);
-    is_lawful(&world.events());
+    assert_eq!(outcomes(&sandbox.events()), ["interrupted"]);
+    // It is an interruption like any other: charged and retried.
+    sandbox.write("go", "");
+    let report = sandbox.resume().exits(0).json();
+    assert_fields!(report, {"attempts": 3, "retries": 1});
+    assert_eq!(sandbox.lines("log"), ["first", "first", "ended", "second"]);
+    sandbox.lawful_events();
 }
 
 #[test]
 fn a_job_whose_last_command_finishes_after_ctrl_c_is_complete() {
-    let world = World::of("[{shell: 'echo $$ > up; until [ -e go ]; do sleep 0.01; done'}]");
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    world.pid("up");
+    let (sandbox, engine) =
+        Sandbox::start_workflow("[{shell: 'echo $$ > up; until [ -e go ]; do sleep 0.01; done'}]");
+    sandbox.pid("up");
     engine.signal("INT");
-    world.write("go", "");
+    sandbox.write("go", "");
     let ended = engine.wait().exits(0);
     assert_eq!(ended.json()["status"], "completed");
 }

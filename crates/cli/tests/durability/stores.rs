@@ -1,18 +1,18 @@
-//! Bad surroundings: a store that cannot be used says why, and nothing is lost.
+//! A store that cannot be used: the error says why, and nothing is lost.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::history::{is_lawful, starts};
-use crate::world::{BINARY, World};
+use crate::history::starts;
+use crate::sandbox::{BINARY, Sandbox};
 
 const ONE: &str = "[{shell: echo run >> log}]";
 
-/// A small disk of its own, where we may make one.
-struct Disk(tempfile::TempDir);
+/// A small file system, on machines where the test may mount one.
+struct SmallDisk(tempfile::TempDir);
 
-impl Disk {
+impl SmallDisk {
     fn new(test: &str, options: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
@@ -33,7 +33,7 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
@@ -41,84 +41,81 @@ impl Drop for Disk {
 
 #[test]
 fn a_store_that_is_a_file_is_told() {
-    let world = World::of(ONE);
-    fs::write(world.store(), "something else").unwrap();
-    let refused = world.run().exits(7);
-    assert!(refused.err.contains("is not a folder"), "{refused:?}");
-    assert_eq!(fs::read_to_string(world.store()).unwrap(), "something else");
-    assert!(!world.path("log").exists());
+    let sandbox = Sandbox::of(ONE);
+    fs::write(sandbox.store(), "something else").unwrap();
+    sandbox.run().exits(7).err_contains("is not a folder");
+    assert_eq!(fs::read_to_string(sandbox.store()).unwrap(), "something else");
+    assert!(!sandbox.path("log").exists());
 }
 
 #[test]
 fn a_read_only_store_is_told() {
-    let Some(disk) = Disk::new("a_read_only_store_is_told", "size=4m") else {
+    let Some(disk) = SmallDisk::new("a_read_only_store_is_told", "size=4m") else {
         return;
     };
-    let world = World::with_store(disk.0.path().join("store"));
-    world.write("w.yaml", ONE);
-    world.run().exits(0);
-    World::eventually("the end of the keeper", || world.keepers().is_empty().then_some(()));
+    let sandbox = Sandbox::with_store(disk.0.path().join("store"));
+    sandbox.write("w.yaml", ONE);
+    sandbox.run().exits(0);
+    sandbox.wait_for_no_keeper();
     disk.remount("ro");
-    let refused = world.run().exits(7);
-    assert!(refused.err.contains("read-only"), "{refused:?}");
-    assert_eq!(world.lines("log"), ["run"]);
+    sandbox.run().exits(7).err_contains("read-only");
+    assert_eq!(sandbox.lines("log"), ["run"]);
 }
 
 #[test]
 fn a_store_of_a_later_release_is_told_with_both_numbers() {
-    let world = World::of(ONE);
-    world.run().exits(0);
-    without_log(&world);
-    let path = world.store().join("undaunted.db");
+    let (sandbox, _) = Sandbox::run_workflow(ONE, 0);
+    move_log_into_database(&sandbox);
+    let path = sandbox.store().join("undaunted.db");
     let mut bytes = fs::read(&path).unwrap();
-    // Where SQLite keeps the number that belongs to the application.
+    // The user version in the SQLite header.
     bytes[60..64].copy_from_slice(&7_u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();
     for args in [&["run", "w.yaml"][..], &["ls"], &["resume", "@last"]] {
-        let refused = world.call(args).exits(7);
+        let refused = sandbox.call(args).exits(7);
         assert!(refused.err.contains('7') && refused.err.contains('1'), "{refused:?}");
     }
-    assert_eq!(world.lines("log"), ["run"]);
+    assert_eq!(sandbox.lines("log"), ["run"]);
     assert_eq!(fs::read(&path).unwrap(), bytes, "it was left alone");
 }
 
-/// Has everything in the database, where it can be altered.
-fn without_log(world: &World) {
-    world.call(&["store", "compact"]).exits(0);
-    // What is left of it says what the database says.
-    fs::remove_file(world.store().join("undaunted.db-wal")).unwrap();
+/// Moves all records from the write-ahead log into the database file.
+fn move_log_into_database(sandbox: &Sandbox) {
+    sandbox.call(&["store", "compact"]).exits(0);
+    // The rest of the log repeats the database.
+    fs::remove_file(sandbox.store().join("undaunted.db-wal")).unwrap();
 }
 
-/// Alters a byte behind the only place where a text stands in the database.
+/// Flips a bit in the only occurrence of a text in the database.
 fn damage(store: &Path, text: &str) {
     let path = store.join("undaunted.db");
     let mut bytes = fs::read(&path).unwrap();
-    let found: Vec<usize> = bytes
+    let positions: Vec<usize> = bytes
         .windows(text.len())
         .enumerate()
         .filter_map(|(place, part)| (part == text.as_bytes()).then_some(place))
         .collect();
-    assert_eq!(found.len(), 1, "{text} stands in {found:?}");
-    bytes[found[0]] ^= 0x20;
+    assert_eq!(positions.len(), 1, "{text} stands in {positions:?}");
+    bytes[positions[0]] ^= 0x20;
     fs::write(&path, bytes).unwrap();
 }
 
 #[test]
 fn a_corrupt_record_is_reported_with_its_place_and_nothing_before_it_is_lost() {
-    let world = World::of(
+    let sandbox = Sandbox::of(
         "
 - {shell: 'echo one | tr a-z A-Z', capture_output: first}
 - {shell: 'echo two | tr a-z A-Z; echo ${first} >> log', capture_output: second}
 - shell: echo ${second} >> log; echo $$ > up; exec sleep 1000
 ",
     );
-    let engine = world.spawn(&["run", "w.yaml"]);
-    world.pid("up");
+    let engine = sandbox.spawn(&["run", "w.yaml"]);
+    sandbox.pid("up");
     engine.kill();
-    let whole = world.events();
-    without_log(&world);
-    damage(world.store(), "TWO");
-    let ended = world.call(&["events", "@last", "--json"]).exits(7);
+    let whole = sandbox.events();
+    move_log_into_database(&sandbox);
+    damage(sandbox.store(), "TWO");
+    let ended = sandbox.call(&["events", "@last", "--json"]).exits(7);
     let lines: Vec<_> = ended.out.lines().collect();
     assert!(!lines.is_empty() && lines.len() < whole.len(), "{ended:?}");
     for (line, event) in lines.iter().zip(&whole) {
@@ -127,16 +124,15 @@ fn a_corrupt_record_is_reported_with_its_place_and_nothing_before_it_is_lost() {
     assert!(ended.out.contains("ONE"), "what is before it: {ended:?}");
     let record = (lines.len() + 1).to_string();
     assert!(ended.err.contains(&record), "record {record}: {ended:?}");
-    // Nothing is skipped: nobody goes on over a hole.
+    // No record is skipped: a job is not resumed past a gap.
     for command in ["resume", "show"] {
-        let refused = world.call(&[command, "@last"]).exits(7);
-        assert!(refused.err.contains(&record), "{refused:?}");
+        sandbox.call(&[command, "@last"]).exits(7).err_contains(&record);
     }
-    assert_eq!(world.lines("log"), ["ONE", "TWO"]);
-    // One that cannot be read hides no other.
-    world.write("w.yaml", ONE);
-    world.run().exits(0);
-    let listed = world.call(&["ls", "--json"]).exits(0);
+    assert_eq!(sandbox.lines("log"), ["ONE", "TWO"]);
+    // An unreadable job does not hide the others.
+    sandbox.write("w.yaml", ONE);
+    sandbox.run().exits(0);
+    let listed = sandbox.call(&["ls", "--json"]).exits(0);
     assert_eq!(listed.out.lines().count(), 2);
     assert!(listed.out.contains("unreadable"), "{listed:?}");
 }
@@ -144,11 +140,11 @@ fn a_corrupt_record_is_reported_with_its_place_and_nothing_before_it_is_lost() {
 #[test]
 fn a_full_disk_is_told_and_the_job_goes_on_when_there_is_room() {
     let name = "a_full_disk_is_told_and_the_job_goes_on_when_there_is_room";
-    let Some(disk) = Disk::new(name, "size=4m") else {
+    let Some(disk) = SmallDisk::new(name, "size=4m") else {
         return;
     };
-    let world = World::with_store(disk.0.path().join("store"));
-    world.write(
+    let sandbox = Sandbox::with_store(disk.0.path().join("store"));
+    sandbox.write(
         "w.yaml",
         "
 mode: mapreduce
@@ -159,35 +155,34 @@ map:
     - shell: echo ${item} >> log; until [ -e go ]; do sleep 0.01; done
 ",
     );
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    world.wait_for_lines("log", 2);
+    let engine = sandbox.start_run();
+    sandbox.wait_for_lines("log", 2);
     let filler = disk.0.path().join("filler");
     fill(&filler);
-    world.write("go", "");
+    sandbox.write("go", "");
     let refused = engine.wait().exits(7);
     assert!(refused.err.contains("full") || refused.err.contains("No space"), "{refused:?}");
     assert!(refused.err.contains("undaunted resume"), "{refused:?}");
-    let so_far = world.lines("log").len();
+    let so_far = sandbox.lines("log").len();
     assert!(so_far < 60, "it was never full");
     fs::remove_file(filler).unwrap();
-    let report = world.resume();
+    let report = sandbox.resume();
     assert_eq!(report.code, 0, "{report:?}");
-    assert!(world.runs("log").values().all(|runs| *runs == 1), "{:?}", world.runs("log"));
-    assert_eq!(world.runs("log").len(), 60);
-    let events = world.events();
-    is_lawful(&events);
+    assert!(sandbox.runs("log").values().all(|runs| *runs == 1), "{:?}", sandbox.runs("log"));
+    assert_eq!(sandbox.runs("log").len(), 60);
+    let events = sandbox.lawful_events();
     assert_eq!(starts(&events).len(), 60);
 }
 
 #[test]
 fn a_disk_too_full_for_the_output_of_a_command_fails_no_job() {
     let name = "a_disk_too_full_for_the_output_of_a_command_fails_no_job";
-    let Some(disk) = Disk::new(name, "size=6m") else {
+    let Some(disk) = SmallDisk::new(name, "size=6m") else {
         return;
     };
-    let world = World::with_store(disk.0.path().join("store"));
-    // Many items first, so that the journal has room of its own and only the output has none.
-    world.write(
+    let sandbox = Sandbox::with_store(disk.0.path().join("store"));
+    // The journal grows first, so that its file has free pages and only the output finds no room.
+    sandbox.write(
         "w.yaml",
         "
 mode: mapreduce
@@ -200,25 +195,25 @@ reduce:
   - shell: printf %s ${big} | wc -c > size
 ",
     );
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    world.pid("up");
+    let engine = sandbox.start_run();
+    sandbox.pid("up");
     let filler = disk.0.path().join("filler");
     fill(&filler);
     let full = fs::OpenOptions::new().write(true).open(&filler).unwrap();
     full.set_len(full.metadata().unwrap().len() - 45_000).unwrap();
-    // Who holds it open keeps its room.
+    // An open file handle would keep the blocks allocated.
     drop(full);
-    world.write("go", "");
+    sandbox.write("go", "");
     let ended = engine.wait();
     fs::remove_file(filler).unwrap();
     if ended.code != 0 {
         ended.exits(7);
-        world.resume().exits(0);
+        sandbox.resume().exits(0);
     }
-    assert_eq!(world.lines("size"), ["30000"]);
+    assert_eq!(sandbox.lines("size"), ["30000"]);
 }
 
-/// Writes until nothing fits any more.
+/// Fills the disk.
 fn fill(path: &Path) {
     let mut command = Command::new("/bin/sh");
     let script = "cat /dev/zero > \"$0\" 2>/dev/null; true";
@@ -227,27 +222,27 @@ fn fill(path: &Path) {
 
 #[test]
 fn a_store_is_found_by_its_variables_or_made() {
-    let world = World::of(ONE);
+    let sandbox = Sandbox::of(ONE);
     let call = |variables: &[(&str, &str)]| {
         let mut command = Command::new(BINARY);
         for name in ["UNDAUNTED_STORE", "UNDAUNTED_HOME", "XDG_STATE_HOME", "HOME"] {
             command.env_remove(name);
         }
         command.args(["run", "w.yaml"]).envs(variables.iter().copied());
-        command.current_dir(world.path("")).output().unwrap().status.code()
+        command.current_dir(sandbox.path("")).output().unwrap().status.code()
     };
-    let home = world.path("home").display().to_string();
-    let store = world.path("store-of-its-own").display().to_string();
+    let home = sandbox.path("home").display().to_string();
+    let store = sandbox.path("store-of-its-own").display().to_string();
     let both = [("UNDAUNTED_STORE", &*store), ("UNDAUNTED_HOME", &home)];
     assert_eq!(call(&both), Some(0));
-    assert!(world.path("store-of-its-own/undaunted.db").exists());
-    assert!(!world.path("home").exists(), "the first that is set wins");
+    assert!(sandbox.path("store-of-its-own/undaunted.db").exists());
+    assert!(!sandbox.path("home").exists(), "the first that is set wins");
     assert_eq!(call(&[("UNDAUNTED_HOME", &home)]), Some(0));
-    assert!(world.path("home/undaunted.db").exists());
+    assert!(sandbox.path("home/undaunted.db").exists());
     assert_eq!(call(&[("XDG_STATE_HOME", &home)]), Some(0));
-    assert!(world.path("home/undaunted/undaunted.db").exists());
+    assert!(sandbox.path("home/undaunted/undaunted.db").exists());
     assert_eq!(call(&[("HOME", &home)]), Some(0));
-    assert!(world.path("home/.local/state/undaunted/undaunted.db").exists());
+    assert!(sandbox.path("home/.local/state/undaunted/undaunted.db").exists());
     assert_eq!(call(&[]), Some(2));
-    assert_eq!(world.lines("log").len(), 4);
+    assert_eq!(sandbox.lines("log").len(), 4);
 }

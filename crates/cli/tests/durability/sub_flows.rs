@@ -1,14 +1,14 @@
-//! Steps that are flows of their own.
+//! Steps that run a sub-flow.
 
 use serde_json::{Value, json};
 
-use crate::history::{all, is_lawful, one, text};
-use crate::http_server::{Reply, StepServer};
-use crate::world::World;
+use crate::history::{all, assert_contains, count, one, text};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
 
-/// A flow whose goal sums what a flow of its own gives for each element.
-fn world(server: &StepServer, work: &str) -> World {
-    World::of(&format!(
+/// A flow whose goal sums the results of a sub-flow for each element.
+fn sandbox(server: &ScriptedServer, work: &str) -> Sandbox {
+    Sandbox::of(&format!(
         "
 mode: flow
 goals: [sum]
@@ -51,25 +51,20 @@ fn number(request: &Value, name: &str) -> u64 {
     request["arguments"][name].as_u64().unwrap()
 }
 
-fn server() -> StepServer {
-    StepServer::start()
+fn server() -> ScriptedServer {
+    ScriptedServer::start()
         .by("/double", |request| Reply::outputs(&json!({"doubled": 2 * number(&request.json(), "number")})))
         .by("/sum", |request| {
-            let squares = request.json()["arguments"]["squares"].clone();
+            let squares = request.argument("squares");
             let squares = squares.as_array().unwrap().iter();
             let sum: u64 = squares.map(|each| each["square"].as_u64().unwrap()).sum();
             Reply::outputs(&json!({"total": sum}))
         })
 }
 
-/// The flows that items of the first one wait for.
-fn children(world: &World) -> Vec<String> {
-    let listed = world.call(&["ls", "--json"]).exits(0);
-    let listed = listed.out.lines().map(|line| {
-        let job: Value = serde_json::from_str(line).unwrap();
-        text(&job["job"]).clone()
-    });
-    listed.filter(|id| id.contains(':')).collect()
+/// The sub-flows in the store.
+fn children(sandbox: &Sandbox) -> Vec<String> {
+    sandbox.jobs().into_iter().filter(|id| id.contains(':')).collect()
 }
 
 #[test]
@@ -78,9 +73,9 @@ fn a_step_that_is_a_flow_is_run_for_each_of_its_items() {
         let doubled = number(&request.json(), "doubled");
         Reply::outputs(&json!({"square": doubled * doubled}))
     });
-    let world = world(&server, "");
-    world.call(&["check", "w.yaml"]).exits(0);
-    let report = world.run().exits(0).json();
+    let sandbox = sandbox(&server, "");
+    sandbox.call(&["check", "w.yaml"]).exits(0);
+    let report = sandbox.run().exits(0).json();
     let sent = server.requests("/sum")[0].json();
     assert_eq!(
         sent["arguments"]["squares"],
@@ -88,7 +83,7 @@ fn a_step_that_is_a_flow_is_run_for_each_of_its_items() {
             {"number": 1, "square": 4}, {"number": 2, "square": 16}, {"number": 3, "square": 36}
         ])
     );
-    let children = children(&world);
+    let children = children(&sandbox);
     assert_eq!(children.len(), 3, "{children:?}");
     for call in server.requests("/square") {
         let metadata = call.json()["metadata"].clone();
@@ -99,19 +94,19 @@ fn a_step_that_is_a_flow_is_run_for_each_of_its_items() {
         assert_eq!(metadata["flow_id"], flow.as_str());
         assert!(children.contains(&flow), "{flow}");
     }
-    is_lawful(&world.events());
+    sandbox.lawful_events();
 }
 
 #[test]
 fn a_flow_that_fails_fails_its_item_for_good_and_says_why() {
     let server = server().on("/square", &[Reply::refusal("no roots today")]);
-    let world = world(&server, ", max_retries: 5, backoff: 1");
-    let report = world.run().exits(1).json();
+    let sandbox = sandbox(&server, ", max_retries: 5, backoff: 1");
+    let report = sandbox.run().exits(1).json();
     let error = text(&report["error"]);
     assert!(error.contains("no roots today"), "{error}");
     assert!(error.contains(":each:"), "{error}");
     assert!(server.requests("/sum").is_empty());
-    let events = world.events();
+    let events = sandbox.events();
     let failed = all(&events, "attempt_failed");
     assert!(failed.iter().all(|failed| failed["attempt"] == 1));
 }
@@ -119,20 +114,20 @@ fn a_flow_that_fails_fails_its_item_for_good_and_says_why() {
 #[test]
 fn a_flow_that_was_under_way_at_a_kill_is_gone_on_with_and_not_begun_again() {
     let server = server().on("/square", &[Reply::outputs(&json!({"square": 1})).gated()]);
-    let world = world(&server, "");
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    let sandbox = sandbox(&server, "");
+    let engine = sandbox.start_run();
     server.wait_for("/square", 3);
     engine.kill();
-    let before = children(&world);
+    let before = children(&sandbox);
     assert_eq!(before.len(), 3);
     server.open("/square");
     server.answers("/square", &[Reply::outputs(&json!({"square": 5}))]);
-    world.call(&["resume", one_job(&world).as_str(), "--json"]).exits(0);
-    assert_eq!(children(&world), before);
+    sandbox.call(&["resume", outer_flow(&sandbox).as_str(), "--json"]).exits(0);
+    assert_eq!(children(&sandbox), before);
     let sent = server.requests("/sum")[0].json();
     let squares = sent["arguments"]["squares"].as_array().unwrap().clone();
     assert!(squares.iter().all(|each| each["square"] == 5), "{squares:?}");
-    // What was being asked for is asked for again with the same token, and nothing else is.
+    // Interrupted calls are sent again with the same token, and no other call is.
     assert_eq!(server.requests("/double").len(), 3);
     let mut tokens: Vec<String> =
         server.requests("/square").iter().map(|request| request.token().to_owned()).collect();
@@ -140,54 +135,46 @@ fn a_flow_that_was_under_way_at_a_kill_is_gone_on_with_and_not_begun_again() {
     tokens.sort();
     tokens.dedup();
     assert_eq!(tokens.len(), 3);
-    let events = world.call(&["events", one_job(&world).as_str(), "--json"]);
-    let events: Vec<Value> = events.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // The items of the outer flow went on waiting.
-    assert_eq!(all(&events, "attempt_started").len(), 4);
+    let events = sandbox.events_of(&outer_flow(&sandbox));
+    // The items of the outer flow were not started again.
+    assert_eq!(count(&events, "attempt_started"), 4);
 }
 
-/// The job that is no flow of another.
-fn one_job(world: &World) -> String {
-    let listed = world.call(&["ls", "--json"]).exits(0);
-    let mut listed = listed.out.lines().map(|line| {
-        let job: Value = serde_json::from_str(line).unwrap();
-        text(&job["job"]).clone()
-    });
-    listed.find(|id| !id.contains(':')).unwrap()
+/// The outermost flow.
+fn outer_flow(sandbox: &Sandbox) -> String {
+    sandbox.jobs().into_iter().find(|id| !id.contains(':')).unwrap()
 }
 
 #[test]
 fn who_is_cancelled_cancels_what_it_waits_for() {
     let server = server().on("/square", &[Reply::StallInHeaders]);
-    let world = world(&server, "");
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    let sandbox = sandbox(&server, "");
+    let engine = sandbox.start_run();
     server.wait_for("/square", 3);
-    world.call(&["cancel", &one_job(&world)]).exits(0);
+    sandbox.call(&["cancel", &outer_flow(&sandbox)]).exits(0);
     assert_eq!(engine.wait().exits(1).json()["status"], "cancelled");
-    for child in children(&world) {
-        let shown = world.call(&["show", &child, "--json"]).exits(0).json();
-        assert_eq!(shown["status"], "cancelled", "{child}");
+    for child in children(&sandbox) {
+        let child_state = sandbox.json(&["show", &child, "--json"]);
+        assert_eq!(child_state["status"], "cancelled", "{child}");
     }
 }
 
 #[test]
 fn who_is_suspended_goes_on_with_what_it_waited_for() {
     let server = server().on("/square", &[Reply::status(503), Reply::status(503), Reply::status(503)]);
-    let world = World::of(
-        &std::fs::read_to_string(world(&server, "").path("w.yaml"))
+    let (sandbox, engine) = Sandbox::start_workflow(
+        &std::fs::read_to_string(sandbox(&server, "").path("w.yaml"))
             .unwrap()
             .replace("backoff: 1}", "backoff: 3000}"),
     );
-    let engine = world.spawn(&["run", "w.yaml", "--json"]);
     server.wait_for("/square", 3);
-    engine.signal("INT");
-    engine.wait().exits(75);
-    for child in children(&world) {
-        let shown = world.call(&["show", &child, "--json"]).exits(0).json();
-        assert_eq!(shown["status"], "suspended", "{child}");
+    engine.suspend();
+    for child in children(&sandbox) {
+        let child_state = sandbox.json(&["show", &child, "--json"]);
+        assert_eq!(child_state["status"], "suspended", "{child}");
     }
     server.answers("/square", &[Reply::outputs(&json!({"square": 7}))]);
-    let resumed = world.call(&["resume", &one_job(&world), "--json"]).exits(0);
+    let resumed = sandbox.call(&["resume", &outer_flow(&sandbox), "--json"]).exits(0);
     assert_eq!(resumed.json()["status"], "completed");
     let sent = server.requests("/sum")[0].json();
     assert_eq!(sent["arguments"]["squares"][0]["square"], 7);
@@ -195,7 +182,7 @@ fn who_is_suspended_goes_on_with_what_it_waited_for() {
 
 #[test]
 fn flows_that_stand_for_each_other_come_to_an_end() {
-    let world = World::of(
+    let (sandbox, report) = Sandbox::run_workflow(
         "
 mode: flow
 goals: [a]
@@ -203,19 +190,17 @@ steps:
   - {id: a, type: flow, flow: {goals: [b]}}
   - {id: b, type: flow, flow: {goals: [a]}}
 ",
+        1,
     );
-    let report = world.run().exits(1).json();
-    let error = text(&report["error"]);
-    assert!(error.contains("inside each other"), "{error}");
-    assert_eq!(children(&world).len(), 16);
-    let events = world.call(&["events", &one_job(&world), "--json"]).exits(0);
-    let events: Vec<Value> = events.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_contains(&report["error"], "inside each other");
+    assert_eq!(children(&sandbox).len(), 16);
+    let events = sandbox.events_of(&outer_flow(&sandbox));
     one(&events, "attempt_started");
 }
 
-/// Flows in flows, so many around the one that calls somebody.
-fn nested(server: &StepServer, deep: usize) -> World {
-    let steps: Vec<String> = (0..deep)
+/// Sub-flows nested `depth` levels deep around a step that makes a call.
+fn nested(server: &ScriptedServer, depth: usize) -> Sandbox {
+    let steps: Vec<String> = (0..depth)
         .map(|n| {
             let next = n + 1;
             format!("  - {{id: level-{n}, type: flow, flow: {{goals: [level-{next}]}}}}\n")
@@ -223,70 +208,69 @@ fn nested(server: &StepServer, deep: usize) -> World {
         .collect();
     let steps = steps.concat();
     let endpoint = server.url("/leaf");
-    World::of(&format!(
-        "mode: flow\ngoals: [level-0]\nsteps:\n{steps}  - {{id: level-{deep}, type: sync, http: {{endpoint: '{endpoint}'}}}}\n"
+    Sandbox::of(&format!(
+        "mode: flow\ngoals: [level-0]\nsteps:\n{steps}  - {{id: level-{depth}, type: sync, http: {{endpoint: '{endpoint}'}}}}\n"
     ))
 }
 
-fn leaf() -> StepServer {
-    StepServer::start().on("/leaf", &[Reply::outputs(&json!({}))])
+fn leaf() -> ScriptedServer {
+    ScriptedServer::start().on("/leaf", &[Reply::done()])
 }
 
 #[test]
 fn flows_deep_inside_each_other_have_names_that_files_can_have() {
     let server = leaf();
-    let world = nested(&server, 8);
-    world.run().exits(0);
-    let parts = children(&world);
+    let sandbox = nested(&server, 8);
+    sandbox.run().exits(0);
+    let parts = children(&sandbox);
     assert_eq!(parts.len(), 8, "{parts:#?}");
     for part in &parts {
         assert!(part.len() <= 220, "{part}");
-        let events = world.events_of(part);
-        world.call(&["archive", part]).exits(0);
+        let events = sandbox.events_of(part);
+        sandbox.call(&["archive", part]).exits(0);
         let file = format!("archive/{part}.undaunted.jsonl");
-        let file = world.store().join(file);
-        world.call(&["restore", file.to_str().unwrap()]).exits(0);
-        assert_eq!(world.events_of(part), events);
+        let file = sandbox.store().join(file);
+        sandbox.call(&["restore", file.to_str().unwrap()]).exits(0);
+        assert_eq!(sandbox.events_of(part), events);
         std::fs::remove_file(file).unwrap();
     }
-    // One whose place is taken keeps nobody from being archived, and is not passed over in silence.
+    // A flow whose archive file exists is reported and does not keep others from being archived.
     let stuck = &parts[3];
-    let taken = world.store().join(format!("archive/{stuck}.undaunted.jsonl"));
+    let taken = sandbox.store().join(format!("archive/{stuck}.undaunted.jsonl"));
     std::fs::write(&taken, "something else").unwrap();
-    let ended = world.call(&["archive", "--older-than", "0s"]).exits(2);
-    assert!(ended.err.contains(stuck.as_str()), "{}", ended.err);
-    assert_eq!(children(&world), std::slice::from_ref(stuck));
+    sandbox.call(&["archive", "--older-than", "0s"]).exits(2).err_contains(stuck.as_str());
+    assert_eq!(children(&sandbox), std::slice::from_ref(stuck));
     std::fs::remove_file(&taken).unwrap();
-    world.call(&["archive", "--older-than", "0s"]).exits(0);
-    assert_eq!(world.call(&["ls", "--json"]).exits(0).out, "");
-    let archived = std::fs::read_dir(world.store().join("archive")).unwrap();
+    sandbox.call(&["archive", "--older-than", "0s"]).exits(0);
+    assert_eq!(sandbox.stdout(&["ls", "--json"]), "");
+    let archived = std::fs::read_dir(sandbox.store().join("archive")).unwrap();
     assert_eq!(archived.count(), 9);
 }
 
 #[test]
 fn a_flow_is_found_before_its_parts_and_they_go_with_it() {
     let server = server().on("/square", &[Reply::outputs(&json!({"square": 4}))]);
-    let world = world(&server, "");
-    let job = text(&world.run().exits(0).json()["job"]);
-    assert_eq!(children(&world).len(), 3);
+    let sandbox = sandbox(&server, "");
+    let job = text(&sandbox.run().exits(0).json()["job"]);
+    assert_eq!(children(&sandbox).len(), 3);
     for named in ["@last", &job, &job[..5]] {
-        let shown = world.call(&["show", named, "--json"]).exits(0).json();
-        assert_eq!(shown["job"], job.as_str(), "{named}");
+        let child_state = sandbox.json(&["show", named, "--json"]);
+        assert_eq!(child_state["job"], job.as_str(), "{named}");
     }
-    // A part is meant by whoever says so.
-    let part = children(&world).remove(0);
-    let shown = world.call(&["show", &part, "--json"]).exits(0).json();
-    assert_eq!(shown["job"], part.as_str());
-    world.call(&["rm", &job[..5]]).exits(0);
-    assert_eq!(world.call(&["ls", "--json"]).exits(0).out, "");
+    // A sub-flow can be named explicitly.
+    let part = children(&sandbox).remove(0);
+    let child_state = sandbox.json(&["show", &part, "--json"]);
+    assert_eq!(child_state["job"], part.as_str());
+    sandbox.call(&["rm", &job[..5]]).exits(0);
+    assert_eq!(sandbox.stdout(&["ls", "--json"]), "");
 }
 
 #[test]
 fn parts_of_parts_go_with_a_flow_too() {
     let server = leaf();
-    let world = nested(&server, 4);
-    world.run().exits(0);
-    assert_eq!(children(&world).len(), 4);
-    world.call(&["rm", "@last"]).exits(0);
-    assert_eq!(world.call(&["ls", "--json"]).exits(0).out, "");
+    let sandbox = nested(&server, 4);
+    sandbox.run().exits(0);
+    assert_eq!(children(&sandbox).len(), 4);
+    sandbox.call(&["rm", "@last"]).exits(0);
+    assert_eq!(sandbox.stdout(&["ls", "--json"]), "");
 }

@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::client::Connection;
-use crate::http_server::{Reply, StepServer};
-use crate::served::{Served, giver, step};
-use crate::world::World;
+use crate::history::assert_fields;
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
+use crate::served::{RunningServer, provider, step};
 
 /// A definition with every kind of attribute.
-fn process(handlers: &StepServer) -> Value {
+fn process(handlers: &ScriptedServer) -> Value {
     let attributes = json!({
         "order": {"role": "required", "type": "object"},
         "region": {"role": "optional", "type": "string", "default": "\"EU\"", "mapping": {"name": "area"}},
@@ -26,12 +27,12 @@ fn process(handlers: &StepServer) -> Value {
 
 #[test]
 fn steps_are_registered_shown_updated_and_removed_and_stay_over_a_restart() {
-    let (world, handlers) = (World::new(), StepServer::start());
-    let served = Served::on(&world);
+    let (sandbox, handlers) = (Sandbox::new(), ScriptedServer::start());
+    let served = RunningServer::on(&sandbox);
     let process = process(&handlers);
     let answer = served.post("/engine/step", &process).is(201);
     assert_eq!(answer["step"], process);
-    // The same again is no other.
+    // Registering the same definition again changes nothing.
     served.post("/engine/step", &process).is(201);
     let mut other = process.clone();
     other["name"] = json!("another name");
@@ -43,14 +44,14 @@ fn steps_are_registered_shown_updated_and_removed_and_stay_over_a_restart() {
     let wrong = served.ask("PUT", "/engine/step/another", &other.to_string());
     wrong.refused(400);
     let mut unknown = other.clone();
-    unknown["id"] = json!("nobody");
-    let unknown = served.ask("PUT", "/engine/step/nobody", &unknown.to_string());
+    unknown["id"] = json!("unknown");
+    let unknown = served.ask("PUT", "/engine/step/unknown", &unknown.to_string());
     unknown.refused(404);
-    served.get("/engine/step/nobody").refused(404);
-    served.ask("DELETE", "/engine/step/nobody", "").refused(404);
+    served.get("/engine/step/unknown").refused(404);
+    served.ask("DELETE", "/engine/step/unknown", "").refused(404);
     served.kill();
 
-    let served = Served::on(&world);
+    let served = RunningServer::on(&sandbox);
     let listed = json!({"steps": [other], "count": 1});
     assert_eq!(served.get("/engine/step").is(200), listed);
     served.ask("DELETE", "/engine/step/process", "").is(200);
@@ -60,9 +61,9 @@ fn steps_are_registered_shown_updated_and_removed_and_stay_over_a_restart() {
 
 #[test]
 fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
-    let (world, handlers) = (World::new(), StepServer::start());
-    let served = Served::on(&world);
-    for (place, value, word) in [
+    let (sandbox, handlers) = (Sandbox::new(), ScriptedServer::start());
+    let served = RunningServer::on(&sandbox);
+    for (pointer, value, word) in [
         ("/work_config/backoff", json!(-1), "backoff"),
         ("/work_config/max_backoff", json!(50), "max_backoff"),
         ("/work_config/backoff_type", json!("cubic"), "cubic"),
@@ -86,12 +87,12 @@ fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
         ("/id", json!({}), "id"),
     ] {
         let mut wrong = process(&handlers);
-        *wrong.pointer_mut(place).unwrap_or(&mut json!(null)) = value.clone();
-        if place == "/attributes/receipt/for_each" {
+        *wrong.pointer_mut(pointer).unwrap_or(&mut json!(null)) = value.clone();
+        if pointer == "/attributes/receipt/for_each" {
             wrong["attributes"]["receipt"]["for_each"] = value.clone();
         }
         let error = served.post("/engine/step", &wrong).refused(400);
-        assert!(error.contains(word), "{place} = {value}: {error}");
+        assert!(error.contains(word), "{pointer} = {value}: {error}");
     }
     let mut scripted = process(&handlers);
     scripted["predicate"] = json!({"language": "lua", "script": "return true"});
@@ -106,30 +107,29 @@ fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
 
 #[test]
 fn a_plan_is_previewed_and_nothing_is_begun() {
-    let (world, handlers) = (World::new(), StepServer::start());
-    let served = Served::on(&world);
+    let (sandbox, handlers) = (Sandbox::new(), ScriptedServer::start());
+    let served = RunningServer::on(&sandbox);
     let process = process(&handlers);
     served.register(&process);
     let fetch = json!({"number": {"role": "required"}, "order": {"role": "output"}});
     served.register(&step(&handlers, "fetch", &fetch, &json!({})));
-    served.register(&giver(&handlers, "elsewhere", &json!({})));
+    served.register(&provider(&handlers, "elsewhere", &json!({})));
 
     let plan = served.post("/engine/plan", &json!({"goals": ["process"]}));
     let plan = plan.is(200);
-    assert_eq!(plan["goals"], json!(["process"]));
-    assert_eq!(plan["required"], json!(["number"]));
+    assert_fields!(plan, {"goals": ["process"], "required": ["number"]});
     let steps: Vec<&String> = plan["steps"].as_object().unwrap().keys().collect();
     assert_eq!(steps, ["fetch", "process"]);
     let order = json!({"providers": ["fetch"], "consumers": ["process"]});
     assert_eq!(plan["attributes"]["order"], order);
 
-    // What the flow begins with need not be fetched.
+    // Initial attributes need no step that outputs them.
     let aim = json!({"goals": ["process"], "init": {"order": {}}});
     let plan = served.post("/engine/plan", &aim).is(200);
     assert_eq!(plan["required"], json!([]));
     let steps: Vec<&String> = plan["steps"].as_object().unwrap().keys().collect();
     assert_eq!(steps, ["process"]);
-    served.post("/engine/plan", &json!({"goals": ["nobody"]})).refused(404);
+    served.post("/engine/plan", &json!({"goals": ["unknown"]})).refused(404);
     served.post("/engine/plan", &json!({"goals": []})).refused(400);
     served.post("/engine/plan", &json!({})).refused(400);
     assert_eq!(served.get("/engine/flow").is(200)["count"], 0);
@@ -138,37 +138,35 @@ fn a_plan_is_previewed_and_nothing_is_begun() {
 
 #[test]
 fn a_flow_is_started_once_under_a_clean_name() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/process", &[Reply::outputs(&json!({"receipt": 17}))]);
-    let served = Served::on(&world);
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/process", &[Reply::outputs(&json!({"receipt": 17}))]);
+    let served = RunningServer::on(&sandbox);
     served.register(&process(&handlers));
     let start = |id: &str, init: Value| {
-        let wanted =
-            json!({"id": id, "goals": ["process"], "init": init, "labels": {"k": "v"}, "unknown": 1});
-        served.post("/engine/flow", &wanted)
+        let flow = json!({"id": id, "goals": ["process"], "init": init, "labels": {"k": "v"}, "unknown": 1});
+        served.post("/engine/flow", &flow)
     };
     let init = json!({"order": {"id": 7}, "region": "US"});
     let answer = start("My Flow: Nr. 1/ä", init.clone()).is(201);
     assert_eq!(answer["flow_id"], "my-flow-nr.-1");
-    let flow = served.ends("my-flow-nr.-1", "completed");
+    let flow = served.wait_for_end("my-flow-nr.-1", "completed");
     assert_eq!(flow["labels"], json!({"k": "v"}));
-    assert_eq!(flow["attributes"]["receipt"]["value"], 17);
-    assert_eq!(flow["attributes"]["receipt"]["step"], "process");
+    assert_fields!(flow["attributes"]["receipt"], {"value": 17, "step": "process"});
 
-    // The same again, also now that it has ended, is no other.
+    // Starting the same flow again is accepted, also after it has ended, and starts nothing.
     let again = start("my flow nr. 1", init.clone()).is(201);
     assert_eq!(again["flow_id"], "my-flow-nr.-1");
     let error = start("my-flow-nr.-1", json!({"order": {"id": 8}, "region": "US"})).refused(409);
     assert!(error.contains("my-flow-nr.-1"), "{error}");
-    served.register(&giver(&handlers, "other", &json!({})));
+    served.register(&provider(&handlers, "other", &json!({})));
     let other = json!({"id": "my-flow-nr.-1", "goals": ["other"], "init": init});
     served.post("/engine/flow", &other).refused(409);
 
     let error = start("f", json!({"region": "US"})).refused(400);
     assert!(error.contains("order"), "{error}");
-    let unknown = json!({"id": "f", "goals": ["nobody"]});
+    let unknown = json!({"id": "f", "goals": ["unknown"]});
     let error = served.post("/engine/flow", &unknown).refused(404);
-    assert!(error.contains("`nobody`"), "{error}");
+    assert!(error.contains("`unknown`"), "{error}");
     for nothing in ["", " ", "/", ".", "..", "ä"] {
         start(nothing, init.clone()).refused(400);
     }
@@ -186,15 +184,15 @@ fn a_flow_is_started_once_under_a_clean_name() {
 
 #[test]
 fn whatever_is_refused_is_refused_in_the_same_shape() {
-    let world = World::new();
-    let served = Served::on(&world);
+    let sandbox = Sandbox::new();
+    let served = RunningServer::on(&sandbox);
     for (method, path, body, status) in [
         ("GET", "/", "", 404),
         ("GET", "/engine/nothing", "", 404),
-        ("GET", "/engine/flow/nobody", "", 404),
+        ("GET", "/engine/flow/unknown", "", 404),
         ("GET", "/engine/flow/%FF", "", 404),
         ("GET", "/engine/flow/..%2f..", "", 404),
-        ("GET", "/engine/health/nobody", "", 404),
+        ("GET", "/engine/health/unknown", "", 404),
         ("POST", "/webhook/f/s/t", r#"{"success":true}"#, 404),
         ("POST", "/webhook/f/s/t/u", "{}", 404),
         ("POST", "/webhook/f/s", "{}", 404),
@@ -217,8 +215,8 @@ fn whatever_is_refused_is_refused_in_the_same_shape() {
         assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
         answer.refused(status);
     }
-    // One connection is good for all of it.
-    let mut connection = Connection::to(served.address());
+    // A connection stays usable after an error.
+    let mut connection = Connection::open(served.address());
     for _ in 0..3 {
         connection.ask("GET", "/nowhere", "").unwrap().refused(404);
         connection.ask("GET", "/health", "").unwrap().is(200);

@@ -1,100 +1,81 @@
-//! Many flows that fail at the same time, at one place: the breaker of that place counts them all.
+//! Many flows that fail at the same time at one origin: its breaker counts every failure.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
 
 use serde_json::json;
 
-use crate::client::Connection;
-use crate::history::{is_lawful, outcomes};
-use crate::http_server::{Reply, StepServer};
-use crate::served::{Served, giver};
-use crate::world::World;
+use crate::history::outcomes;
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
+use crate::served::{RunningServer, provider, retries, start_flows};
 
 const FLOWS: usize = 500;
 
-/// Lets second calls wait until the test has looked.
+/// Holds the second calls back until the test opens the gate.
 #[derive(Default)]
-struct Gate {
-    seen: Mutex<(BTreeSet<String>, bool)>,
+struct SecondCallGate {
+    state: Mutex<(BTreeSet<String>, bool)>,
     changed: Condvar,
 }
 
-impl Gate {
-    /// The first call of an item fails, with all others, when the test lets them; the second waits.
+impl SecondCallGate {
+    /// The first call of an item fails when the test opens its path; the second waits for this gate.
     fn reply(&self, token: &str) -> Reply {
-        let mut seen = self.seen.lock().unwrap();
-        if seen.0.insert(token.to_owned()) {
+        let mut state = self.state.lock().unwrap();
+        if state.0.insert(token.to_owned()) {
             return Reply::status(503).gated();
         }
-        while !seen.1 {
-            seen = self.changed.wait(seen).unwrap();
+        while !state.1 {
+            state = self.changed.wait(state).unwrap();
         }
-        Reply::outputs(&json!({"x": 1}))
+        Reply::x(1)
     }
 
     fn open(&self) {
-        self.seen.lock().unwrap().1 = true;
+        self.state.lock().unwrap().1 = true;
         self.changed.notify_all();
     }
 }
 
-/// Flows of these servers, in turn, fail all at once and complete with their retry.
-fn fail_together(world: &World, servers: &[Served]) {
-    let gate = Arc::new(Gate::default());
+/// Starts flows on these servers in turn; all fail at the same time and complete with their retry.
+fn fail_together(sandbox: &Sandbox, servers: &[RunningServer]) {
+    let gate = Arc::new(SecondCallGate::default());
     let of_calls = Arc::clone(&gate);
-    let handlers = StepServer::start().by("/a", move |request| of_calls.reply(request.token()));
-    let work = json!({"max_retries": 1, "backoff": 1});
-    let mut step = giver(&handlers, "a", &work);
+    let handlers = ScriptedServer::start().by("/a", move |request| of_calls.reply(request.token()));
+    let work = retries(1);
+    let mut step = provider(&handlers, "a", &work);
     step["breaker"] = json!({"failure_threshold": 100_000});
     servers[0].register(&step);
-    thread::scope(|scope| {
-        for part in 0..8 {
-            scope.spawn(move || {
-                let to = |served: &Served| Connection::to(served.address());
-                let mut connections: Vec<_> = servers.iter().map(to).collect();
-                for n in (part..FLOWS).step_by(8) {
-                    let wanted = json!({"id": format!("f{n}"), "goals": ["a"]}).to_string();
-                    let connection = &mut connections[n / 8 % servers.len()];
-                    let answer = connection.ask("POST", "/engine/flow", &wanted);
-                    answer.unwrap().is(201);
-                }
-            });
-        }
-    });
+    let addresses: Vec<_> = servers.iter().map(RunningServer::address).collect();
+    start_flows(&addresses, FLOWS, |n| json!({"id": format!("f{n}"), "goals": ["a"]}));
     handlers.wait_for("/a", FLOWS);
     handlers.open("/a");
     handlers.wait_for("/a", 2 * FLOWS);
-    // No call is answered well yet, so every failure there was counts.
-    let breaker = world.breaker(&handlers.origin());
+    // No call has succeeded yet, so every failure is in the count.
+    let breaker = sandbox.breaker(&handlers.origin());
     assert_eq!(breaker["failures"], FLOWS, "{breaker:#}");
     assert_eq!(breaker["state"], "closed");
     gate.open();
-    World::eventually("the end of all flows", || {
-        let query = json!({"statuses": ["completed"], "limit": 1});
-        let found = servers[0].post("/engine/flow/query", &query).is(200);
-        (found["total"] == FLOWS).then_some(())
-    });
+    servers[0].wait_for_completed(FLOWS);
     assert_eq!(handlers.all().len(), 2 * FLOWS);
-    assert_eq!(world.breaker(&handlers.origin())["failures"], 0);
+    assert_eq!(sandbox.breaker(&handlers.origin())["failures"], 0);
     for n in (0..FLOWS).step_by(97) {
-        let events = world.events_of(&format!("f{n}"));
-        is_lawful(&events);
+        let events = sandbox.lawful_events_of(&format!("f{n}"));
         assert_eq!(outcomes(&events), ["status", "success"], "f{n}");
     }
 }
 
 #[test]
 fn flows_that_fail_at_the_same_time_are_all_counted_and_all_retried() {
-    let world = World::new();
-    let served = Served::on(&world);
-    fail_together(&world, &[served]);
+    let sandbox = Sandbox::new();
+    let served = RunningServer::on(&sandbox);
+    fail_together(&sandbox, &[served]);
 }
 
 #[test]
 fn flows_of_two_servers_that_fail_at_the_same_time_are_all_counted_and_all_retried() {
-    let world = World::new();
-    let servers = [Served::on(&world), Served::on(&world)];
-    fail_together(&world, &servers);
+    let sandbox = Sandbox::new();
+    let servers = [RunningServer::on(&sandbox), RunningServer::on(&sandbox)];
+    fail_together(&sandbox, &servers);
 }

@@ -1,7 +1,8 @@
 //! Clients: plain HTTP and web sockets, over plain sockets.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,16 +10,15 @@ use serde_json::{Value, json};
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a request was answered with.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     /// Status line and headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpAnswer {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
@@ -33,14 +33,14 @@ impl Answer {
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// The JSON of it, if it has this status.
+    /// Asserts the status and returns the JSON body.
     #[track_caller]
     pub(crate) fn is(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text());
         self.json()
     }
 
-    /// The error of it: every refusal has the same shape.
+    /// Asserts that this is an error with this status and in the one shape of all errors. Returns its text.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16) -> String {
         let body = self.is(status);
@@ -52,29 +52,29 @@ impl Answer {
     }
 }
 
-/// A connection, for one request after the other.
+/// A keep-alive connection.
 pub(crate) struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    pub(crate) fn to(address: SocketAddr) -> Self {
-        Self::try_to(address).unwrap()
+    pub(crate) fn open(address: SocketAddr) -> Self {
+        Self::try_open(address).unwrap()
     }
 
-    /// Nothing if nobody is there.
-    pub(crate) fn try_to(address: SocketAddr) -> Option<Self> {
+    /// `None` if no server listens.
+    pub(crate) fn try_open(address: SocketAddr) -> Option<Self> {
         let stream = TcpStream::connect(address).ok()?;
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Some(Self(BufReader::new(stream)))
     }
 
-    /// Sends bytes as they are; whoever refuses early need not take them all.
-    pub(crate) fn say(&mut self, bytes: &[u8]) -> bool {
+    /// Sends raw bytes. `false` if the server has closed the connection before reading them all.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> bool {
         self.0.get_mut().write_all(bytes).is_ok()
     }
 
-    /// An answer; nothing if the connection was closed instead.
-    pub(crate) fn hear(&mut self) -> Option<Answer> {
+    /// Reads an answer; `None` if the connection was closed instead.
+    pub(crate) fn read_answer(&mut self) -> Option<HttpAnswer> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if self.0.read_line(&mut head).ok()? == 0 {
@@ -82,14 +82,14 @@ impl Connection {
             }
         }
         let head = head.to_ascii_lowercase();
-        let mut answer = Answer { status: head.split(' ').nth(1)?.parse().ok()?, head, body: Vec::new() };
+        let mut answer = HttpAnswer { status: head.split(' ').nth(1)?.parse().ok()?, head, body: Vec::new() };
         let length = answer.header("content-length").unwrap_or("0");
         answer.body = vec![0; length.parse().ok()?];
         self.0.read_exact(&mut answer.body).ok()?;
         Some(answer)
     }
 
-    /// Waits so long for the other side to close it.
+    /// Whether the server closes the connection within this time.
     pub(crate) fn is_closed(&mut self, time: Duration) -> bool {
         self.0.get_ref().set_read_timeout(Some(time)).unwrap();
         match self.0.fill_buf() {
@@ -98,63 +98,91 @@ impl Connection {
         }
     }
 
-    /// Sends a request with these headers; nothing if there was no answer.
-    pub(crate) fn send(&mut self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Option<Answer> {
+    /// Sends a request with these headers; `None` if there was no answer.
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &[u8],
+    ) -> Option<HttpAnswer> {
         let headers: String = headers.iter().flat_map(|it| [*it, "\r\n"]).collect();
         let length = body.len();
         let head = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n");
-        self.say(&[head.as_bytes(), body].concat());
-        self.hear()
+        self.send_bytes(&[head.as_bytes(), body].concat());
+        self.read_answer()
     }
 
-    /// Sends a request as clients do.
-    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<Answer> {
+    /// Sends a JSON request with the usual headers.
+    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<HttpAnswer> {
         let headers = ["Host: localhost", "Content-Type: application/json"];
         self.send(method, path, &headers, body.as_bytes())
     }
 }
 
-/// Sends a result to the address of a webhook; nothing if nobody answers.
-pub(crate) fn webhook(url: &str, body: &[u8]) -> Option<Answer> {
-    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
-    let mut connection = Connection::try_to(host.parse().unwrap())?;
-    let host = format!("Host: {host}");
-    connection.send("POST", &format!("/{path}"), &[&host], body)
+/// The result of an async step that has succeeded.
+pub(crate) fn success(outputs: &Value) -> Vec<u8> {
+    json!({"success": true, "outputs": outputs}).to_string().into_bytes()
 }
 
-/// Somebody who follows events.
-pub(crate) struct Follower(BufReader<TcpStream>);
+/// The result of an async step that has failed.
+pub(crate) fn failure(error: &str) -> Vec<u8> {
+    json!({"success": false, "error": error}).to_string().into_bytes()
+}
 
-/// What comes over a web socket.
+/// Sends a result to a webhook; `None` if no server answers.
+pub(crate) fn send_result(url: &str, body: impl AsRef<[u8]>) -> Option<HttpAnswer> {
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut connection = Connection::try_open(host.parse().unwrap())?;
+    let host = format!("Host: {host}");
+    connection.send("POST", &format!("/{path}"), &[&host], body.as_ref())
+}
+
+/// An address that stays free over kills: its port lies outside the range of ephemeral ports.
+pub(crate) fn free_address() -> String {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let own = u16::try_from(std::process::id() % 1000).unwrap() * 20;
+    loop {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let address = format!("127.0.0.1:{}", 10_000 + (own + next) % 20_000);
+        if TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
+}
+
+/// A web socket client of the event stream.
+pub(crate) struct EventFollower(BufReader<TcpStream>);
+
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum FollowerFrame {
     Text(Value),
-    /// It was closed, for this reason.
+    /// The close code.
     Closed(u16),
     Gone,
 }
 
-impl Follower {
-    pub(crate) fn of(address: SocketAddr) -> Self {
-        Self::with(address, &[]).unwrap_or_else(|answer| panic!("{answer:?}"))
+impl EventFollower {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        Self::connect_with(address, &[]).unwrap_or_else(|answer| panic!("{answer:?}"))
     }
 
-    /// The same with more headers; the answer, if it is another.
-    pub(crate) fn with(address: SocketAddr, headers: &[&str]) -> Result<Self, Option<Answer>> {
-        let mut connection = Connection::to(address);
+    /// Connects with more headers; the error is the answer, unless that is 101.
+    pub(crate) fn connect_with(address: SocketAddr, headers: &[&str]) -> Result<Self, Option<HttpAnswer>> {
+        let mut connection = Connection::open(address);
         let headers: String = headers.iter().flat_map(|it| [*it, "\r\n"]).collect();
         let head = format!(
             "GET /engine/ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
         );
-        connection.say(head.as_bytes());
-        match connection.hear() {
+        connection.send_bytes(head.as_bytes());
+        match connection.read_answer() {
             Some(answer) if answer.status == 101 => Ok(Self(connection.0)),
             other => Err(other),
         }
     }
 
-    /// Sends a frame of this kind.
+    /// Sends a frame with this opcode.
     pub(crate) fn frame(&mut self, kind: u8, body: &[u8]) {
         // Masked with zeros, which leaves it as it is.
         let mut frame = vec![0x80 | kind];
@@ -171,20 +199,20 @@ impl Follower {
         }
         frame.extend([0; 4]);
         frame.extend(body);
-        // What is refused early need not be taken whole.
+        // The server may refuse a frame before it has read it all.
         drop(self.0.get_mut().write_all(&frame));
     }
 
-    pub(crate) fn say(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         self.frame(1, message.to_string().as_bytes());
     }
 
     pub(crate) fn subscribe(&mut self, data: &Value) -> Value {
-        self.say(&json!({"type": "subscribe", "data": data}));
-        self.hear()
+        self.send(&json!({"type": "subscribe", "data": data}));
+        self.read_message()
     }
 
-    /// Follows a flow that is there.
+    /// Subscribes to an existing flow.
     #[track_caller]
     pub(crate) fn follow(&mut self, flow: &str) -> Value {
         let answer = self.subscribe(&json!({"aggregate_id": ["flow", flow]}));
@@ -210,32 +238,32 @@ impl Follower {
         Some((kind & 0xf, body))
     }
 
-    pub(crate) fn next(&mut self) -> Heard {
+    pub(crate) fn next(&mut self) -> FollowerFrame {
         loop {
             match self.read() {
-                None => return Heard::Gone,
-                Some((1, body)) => return Heard::Text(serde_json::from_slice(&body).unwrap()),
-                Some((8, body)) => return Heard::Closed(u16::from_be_bytes([body[0], body[1]])),
+                None => return FollowerFrame::Gone,
+                Some((1, body)) => return FollowerFrame::Text(serde_json::from_slice(&body).unwrap()),
+                Some((8, body)) => return FollowerFrame::Closed(u16::from_be_bytes([body[0], body[1]])),
                 Some(_) => {}
             }
         }
     }
 
     #[track_caller]
-    pub(crate) fn hear(&mut self) -> Value {
+    pub(crate) fn read_message(&mut self) -> Value {
         match self.next() {
-            Heard::Text(message) => message,
+            FollowerFrame::Text(message) => message,
             other => panic!("{other:?}"),
         }
     }
 
-    /// Everything up to an event of this type.
+    /// Reads all messages up to an event of this type.
     #[track_caller]
-    pub(crate) fn until(&mut self, kind: &str) -> Vec<Value> {
-        let mut heard = vec![self.hear()];
-        while heard.last().unwrap()["type"] != kind {
-            heard.push(self.hear());
+    pub(crate) fn read_until(&mut self, kind: &str) -> Vec<Value> {
+        let mut messages = vec![self.read_message()];
+        while messages.last().unwrap()["type"] != kind {
+            messages.push(self.read_message());
         }
-        heard
+        messages
     }
 }

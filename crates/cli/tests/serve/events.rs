@@ -1,18 +1,18 @@
-//! Events over `/engine/ws`: all of them, in order, once, whenever somebody comes.
+//! Events over `/engine/ws`: each one once and in order, whenever a client subscribes.
 
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::client::{Follower, Heard};
-use crate::history::kind;
-use crate::http_server::{Reply, StepServer};
-use crate::served::{Served, giver, says, step};
-use crate::world::World;
+use crate::client::{EventFollower, FollowerFrame};
+use crate::history::{assert_contains, assert_fields, kind};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
+use crate::served::{RunningServer, one_step, provider, step};
 
-/// The events that clients are told of, by the journal: number and type.
-fn told(journal: &[Value]) -> Vec<(u64, &'static str)> {
-    let told = journal.iter().filter_map(|event| {
+/// Number and type of the events that clients must get, by the journal.
+fn events_in_journal(journal: &[Value]) -> Vec<(u64, &'static str)> {
+    let expected = journal.iter().filter_map(|event| {
         let name = match kind(event) {
             "job_submitted" => "flow_started",
             "items_read" if event["last"] != false => "step_started",
@@ -31,53 +31,53 @@ fn told(journal: &[Value]) -> Vec<(u64, &'static str)> {
         };
         Some((event["seq"].as_u64().unwrap(), name))
     });
-    told.collect()
+    expected.collect()
 }
 
 fn number(event: &Value) -> u64 {
     event["sequence"].as_u64().unwrap()
 }
 
-fn heard(events: &[Value]) -> Vec<(u64, &str)> {
+fn received(events: &[Value]) -> Vec<(u64, &str)> {
     let events = events.iter();
     events.map(|event| (number(event), kind(event))).collect()
 }
 
-/// A step for each of several items, one of which fails at first, and one behind it.
-fn usual(handlers: StepServer) -> StepServer {
+/// Handlers of a `for_each` step, a step that fails twice, and a step that requires the outputs of both.
+fn script(handlers: ScriptedServer) -> ScriptedServer {
     handlers
         .by("/each", |request| {
-            let n = &request.json()["arguments"]["n"];
+            let n = request.argument("n");
             Reply::outputs(&json!({"m": n}))
         })
-        .on("/a", &[Reply::status(503), Reply::status(500), Reply::outputs(&json!({"x": 1})).gated()])
+        .on("/a", &[Reply::status(503), Reply::status(500), Reply::x(1).gated()])
         .on("/last", &[Reply::outputs(&json!({"end": true}))])
 }
 
-fn register(served: &Served, handlers: &StepServer) {
+fn register(served: &RunningServer, handlers: &ScriptedServer) {
     let each = json!({"n": {"role": "required", "for_each": true}, "m": {"role": "output"}});
     served.register(&step(handlers, "each", &each, &json!({})));
-    served.register(&giver(handlers, "a", &json!({"max_retries": 3, "backoff": 20})));
+    served.register(&provider(handlers, "a", &json!({"max_retries": 3, "backoff": 20})));
     let last = json!({"m": {"role": "required"}, "x": {"role": "required"}, "end": {"role": "output"}});
     served.register(&step(handlers, "last", &last, &json!({})));
 }
 
 #[test]
 fn whoever_follows_a_flow_gets_its_state_and_every_later_event_once_and_in_order() {
-    let world = World::new();
-    let handlers = usual(StepServer::start());
-    let served = Served::on(&world);
+    let sandbox = Sandbox::new();
+    let handlers = script(ScriptedServer::start());
+    let served = RunningServer::on(&sandbox);
     register(&served, &handlers);
-    served.begin("f", "last", &json!({"n": [1, 2, 3, 4, 5]}));
+    served.start_flow("f", "last", &json!({"n": [1, 2, 3, 4, 5]}));
     let address = served.address();
-    // Many, some of them early, some late, some when all is over.
+    // Many followers: some early, some late, some after the end.
     let followers: Vec<_> = (0..50)
         .map(|_| {
             thread::spawn(move || {
-                let mut follower = Follower::of(address);
+                let mut follower = EventFollower::connect(address);
                 let answer = follower.follow("f");
                 let over = answer["data"]["status"] != "active";
-                let events = if over { Vec::new() } else { follower.until("flow_completed") };
+                let events = if over { Vec::new() } else { follower.read_until("flow_completed") };
                 (answer, events)
             })
         })
@@ -88,65 +88,64 @@ fn whoever_follows_a_flow_gets_its_state_and_every_later_event_once_and_in_order
     assert_eq!(first["data"]["id"], "f");
     handlers.wait_for("/a", 3);
     handlers.open("/a");
-    let mine = early.until("flow_completed");
-    let journal = world.events_of("f");
-    let told = told(&journal);
+    let mine = early.read_until("flow_completed");
+    let journal = sandbox.events_of("f");
+    let expected = events_in_journal(&journal);
     let later = |answer: &Value| -> Vec<(u64, &str)> {
         let next = number(answer);
-        told.iter().copied().filter(|(at, _)| *at >= next).collect()
+        expected.iter().copied().filter(|(at, _)| *at >= next).collect()
     };
-    assert_eq!(heard(&mine), later(&first));
+    assert_eq!(received(&mine), later(&first));
     for follower in followers {
         let (answer, events) = follower.join().unwrap();
-        assert_eq!(heard(&events), later(&answer));
+        assert_eq!(received(&events), later(&answer));
     }
     for event in &mine {
         let keys: Vec<&String> = event.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["data", "id", "sequence", "timestamp", "type"]);
         assert_eq!((&event["id"], &event["data"]["flow_id"]), (&json!(["flow", "f"]), &json!("f")));
     }
-    // A state read at the end is the state that the last event led to.
+    // The state at the end is the state after the last event.
     assert_eq!(served.follower().follow("f")["data"], served.flow("f"));
 }
 
 #[test]
 fn events_say_what_the_journal_says() {
-    let world = World::new();
-    let handlers = usual(StepServer::start());
+    let sandbox = Sandbox::new();
+    let handlers = script(ScriptedServer::start());
     handlers.open("/a");
-    let served = Served::on(&world);
+    let served = RunningServer::on(&sandbox);
     register(&served, &handlers);
     let gate = |work: Value| {
-        let mut gate = giver(&handlers, "gate", &work);
+        let mut gate = provider(&handlers, "gate", &work);
         gate["attributes"] = json!({"z": {"role": "output"}});
         gate
     };
     served.register(&gate(json!({})));
     let mut engine = served.follower();
-    let known = engine.subscribe(&json!({"aggregate_id": ["engine"]}));
-    assert_eq!(known["data"]["steps"].as_object().unwrap().len(), 4);
-    served.begin("f", "last", &json!({"n": [1]}));
-    served.ends("f", "completed");
-    let events = engine.until("flow_deactivated");
+    let engine_state = engine.subscribe(&json!({"aggregate_id": ["engine"]}));
+    assert_eq!(engine_state["data"]["steps"].as_object().unwrap().len(), 4);
+    served.run_flow("f", "last", &json!({"n": [1]}), "completed");
+    let events = engine.read_until("flow_deactivated");
     assert_eq!(
-        heard(&events).iter().map(|(_, it)| *it).collect::<Vec<_>>(),
+        received(&events).iter().map(|(_, it)| *it).collect::<Vec<_>>(),
         ["flow_activated", "flow_deactivated"]
     );
     assert_eq!(events[1]["data"]["status"], "completed");
 
-    // From the very beginning: nothing of a flow is told before it is there.
+    // A subscription needs an existing flow, so this client follows from its start.
     handlers.answers("/gate", &[Reply::status(503), Reply::refusal("no").gated()]);
     served
         .ask("PUT", "/engine/step/gate", &gate(json!({"max_retries": 1, "backoff": 30})).to_string())
         .is(200);
-    served.begin("g", "gate", &json!({}));
+    served.start_flow("g", "gate", &json!({}));
     let mut follower = served.follower();
     let subscribed = follower.follow("g");
     handlers.open("/gate");
-    let events = follower.until("flow_failed");
-    let journal = world.events_of("g");
-    let of = |name: &str| events.iter().find(|event| event["type"] == name).map(|it| &it["data"]);
-    if let Some(retry) = of("retry_scheduled") {
+    let events = follower.read_until("flow_failed");
+    let journal = sandbox.events_of("g");
+    let data_of = |name: &str| events.iter().find(|event| event["type"] == name).map(|it| &it["data"]);
+    if let Some(retry) = data_of("retry_scheduled") {
         let scheduled = crate::history::one(&journal, "retry_scheduled");
         assert_eq!(retry["next_retry_at"], scheduled["due_at"]);
         assert_eq!(retry["retry_count"], 1);
@@ -154,50 +153,47 @@ fn events_say_what_the_journal_says() {
     } else {
         assert!(number(&subscribed) > 3);
     }
-    let failed = of("work_failed").unwrap();
+    let failed = data_of("work_failed").unwrap();
     assert_eq!(failed["step_id"], "gate");
-    says(&failed["error"], "no");
+    assert_contains(&failed["error"], "no");
     assert_eq!(failed["token"], handlers.requests("/gate")[0].token());
-    says(&of("step_failed").unwrap()["error"], "no");
-    says(&of("flow_failed").unwrap()["error"], "no");
+    assert_contains(&data_of("step_failed").unwrap()["error"], "no");
+    assert_contains(&data_of("flow_failed").unwrap()["error"], "no");
 }
 
 #[test]
 fn only_the_types_that_were_asked_for_are_told_also_of_flows_of_another_server() {
-    let world = World::new();
-    let handlers = usual(StepServer::start());
-    let (one, other) = (Served::on(&world), Served::on(&world));
+    let sandbox = Sandbox::new();
+    let handlers = script(ScriptedServer::start());
+    let (one, other) = (RunningServer::on(&sandbox), RunningServer::on(&sandbox));
     register(&one, &handlers);
-    one.begin("f", "last", &json!({"n": [1, 2, 3]}));
+    one.start_flow("f", "last", &json!({"n": [1, 2, 3]}));
     let mut follower = other.follower();
     let types = json!(["step_completed", "flow_completed"]);
-    let wish = json!({"aggregate_id": ["flow", "f"], "event_types": types, "sub_id": "mine"});
-    assert_eq!(follower.subscribe(&wish)["sub_id"], "mine");
+    let subscription = json!({"aggregate_id": ["flow", "f"], "event_types": types, "sub_id": "mine"});
+    assert_eq!(follower.subscribe(&subscription)["sub_id"], "mine");
     let mut all = other.follower();
     let first = all.follow("f");
     handlers.wait_for("/a", 3);
     handlers.open("/a");
-    let events = follower.until("flow_completed");
+    let events = follower.read_until("flow_completed");
     assert!(events.iter().all(|event| event["sub_id"] == "mine"));
-    assert!(heard(&events).iter().all(|(_, name)| ["step_completed", "flow_completed"].contains(name)));
-    let journal = world.events_of("f");
-    let told = told(&journal);
+    assert!(received(&events).iter().all(|(_, name)| ["step_completed", "flow_completed"].contains(name)));
+    let journal = sandbox.events_of("f");
+    let expected = events_in_journal(&journal);
     let next = number(&first);
-    let later: Vec<_> = told.into_iter().filter(|(at, _)| *at >= next).collect();
-    assert_eq!(heard(&all.until("flow_completed")), later);
-    // Steps that one has registered the other knows.
+    let later: Vec<_> = expected.into_iter().filter(|(at, _)| *at >= next).collect();
+    assert_eq!(received(&all.read_until("flow_completed")), later);
+    // Steps registered on one server are known to the other.
     assert_eq!(other.get("/engine/step").is(200)["count"], 3);
 }
 
 #[test]
 fn messages_that_make_no_sense_are_refused_and_the_socket_stays() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]);
-    let served = Served::on(&world);
-    served.register(&giver(&handlers, "a", &json!({})));
+    let (_sandbox, _handlers, served) = one_step(&[Reply::x(1)], &json!({}));
     let mut follower = served.follower();
-    let unknown = follower.subscribe(&json!({"aggregate_id": ["flow", "nobody"]}));
-    assert_eq!((&unknown["type"], &unknown["status"]), (&json!("error"), &json!(404)));
+    let unknown = follower.subscribe(&json!({"aggregate_id": ["flow", "unknown"]}));
+    assert_fields!(unknown, {"type": "error", "status": 404});
     for wrong in [
         "",
         "{",
@@ -211,27 +207,27 @@ fn messages_that_make_no_sense_are_refused_and_the_socket_stays() {
         r#"{"type":"subscribe","data":{"aggregate_id":["engine"],"event_types":{}}}"#,
     ] {
         follower.frame(1, wrong.as_bytes());
-        let answer = follower.hear();
-        assert_eq!((&answer["type"], &answer["status"]), (&json!("error"), &json!(400)), "{wrong}");
+        let answer = follower.read_message();
+        assert_fields!(answer, {"type": "error", "status": 400});
     }
     follower.frame(2, &[0xff, 0xfe]);
-    assert_eq!(follower.hear()["type"], "error");
+    assert_eq!(follower.read_message()["type"], "error");
     follower.frame(9, b"are you there?");
-    served.begin("f", "a", &json!({}));
+    served.start_flow("f", "a", &json!({}));
     follower.follow("f");
-    served.ends("f", "completed");
+    served.wait_for_end("f", "completed");
 
-    // A message beyond all bounds ends it, and text that is none does.
+    // A message over the size limit ends the connection, and so does text that is not UTF-8.
     follower.frame(1, &vec![b'x'; 1 << 20]);
-    while let Heard::Text(_) = follower.next() {}
+    while let FollowerFrame::Text(_) = follower.next() {}
     let mut follower = served.follower();
     follower.frame(1, &[0xff, 0xfe]);
-    assert!(matches!(follower.next(), Heard::Closed(_) | Heard::Gone));
+    assert!(matches!(follower.next(), FollowerFrame::Closed(_) | FollowerFrame::Gone));
     served.get("/health").is(200);
-    // Whoever leaves without a word does no harm.
+    // A client that disconnects without a close frame does no harm.
     for _ in 0..20 {
         let mut follower = served.follower();
-        follower.say(&json!({"type": "subscribe", "data": {"aggregate_id": ["flow", "f"]}}));
+        follower.send(&json!({"type": "subscribe", "data": {"aggregate_id": ["flow", "f"]}}));
     }
     served.get("/health").is(200);
 }

@@ -1,41 +1,37 @@
-//! The server killed with `kill -9`: in a wait, in a call, waiting for a result, anywhere.
+//! The server is killed with `kill -9`: during a delay, during a call, while it waits for a result, at every
+//! failpoint.
 
 use std::net::SocketAddr;
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::client::{Connection, webhook};
-use crate::history::{all, is_lawful, millis, one, outcomes};
-use crate::http_server::{Reply, StepServer};
-use crate::served::{Served, address, giver, only, step};
-use crate::webhooks::{done, later, taken_on, url};
-use crate::world::World;
+use crate::client::{Connection, free_address, send_result, success};
+use crate::history::{all, millis, one, outcomes};
+use crate::http_server::{ReceivedRequest, Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
+use crate::served::{RunningServer, async_step, follower_step, one_step, only_item, provider, retries};
 
 #[test]
 fn killed_in_a_wait_the_retry_keeps_its_time_and_its_token() {
-    let world = World::new();
-    let ok = Reply::outputs(&json!({"x": 1}));
-    let handlers = StepServer::start().on("/a", &[Reply::status(503), ok]);
-    let mut served = Served::on(&world);
+    let ok = Reply::x(1);
     let work = json!({"max_retries": 1, "backoff": 2500, "backoff_type": "fixed"});
-    served.register(&giver(&handlers, "a", &work));
-    served.begin("f", "a", &json!({}));
-    let waiting = served.item("f", "a", |item| item["retry_count"] == 1);
+    let (sandbox, handlers, mut served) = one_step(&[Reply::status(503), ok], &work);
+    served.start_flow("f", "a", &json!({}));
+    let waiting = served.wait_for_first_retry("f", "a");
     for _ in 0..3 {
         served.kill();
-        served = Served::on(&world);
+        served = RunningServer::on(&sandbox);
         let still = served.flow("f");
-        // Either it still waits, for the same instant, or that has come.
-        let still = only(&still, "a").unwrap();
+        // Either the item still waits for the same instant, or that has passed.
+        let still = only_item(&still, "a").unwrap();
         if still["status"] == "pending" {
             assert_eq!(still["next_retry_at"], waiting["next_retry_at"]);
         }
         assert_eq!(still["retry_count"], 1);
     }
-    served.ends("f", "completed");
-    let events = world.events_of("f");
-    is_lawful(&events);
+    served.wait_for_end("f", "completed");
+    let events = sandbox.lawful_events_of("f");
     assert_eq!(one(&events, "retry_scheduled")["due_at"], waiting["next_retry_at"]);
     let calls = handlers.requests("/a");
     assert_eq!(calls.len(), 2);
@@ -46,69 +42,60 @@ fn killed_in_a_wait_the_retry_keeps_its_time_and_its_token() {
 
 #[test]
 fn killed_in_a_call_it_is_interrupted_and_sent_again_as_often_as_allowed() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1})).gated()]);
-    let mut served = Served::on(&world);
     let work = json!({"max_retries": 2, "backoff": 1, "backoff_type": "fixed"});
-    served.register(&giver(&handlers, "a", &work));
-    served.begin("f", "a", &json!({}));
+    let (sandbox, handlers, mut served) = one_step(&[Reply::x(1).gated()], &work);
+    served.start_flow("f", "a", &json!({}));
     for calls in 1..=3 {
         handlers.wait_for("/a", calls);
         served.kill();
-        served = Served::on(&world);
+        served = RunningServer::on(&sandbox);
     }
-    let flow = served.ends("f", "failed");
-    assert_eq!(only(&flow, "a").unwrap()["retry_count"], 2);
-    let events = world.events_of("f");
-    is_lawful(&events);
+    let flow = served.wait_for_end("f", "failed");
+    assert_eq!(only_item(&flow, "a").unwrap()["retry_count"], 2);
+    let events = sandbox.lawful_events_of("f");
     assert_eq!(outcomes(&events), ["interrupted"; 3]);
     let calls = handlers.requests("/a");
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|call| call.token() == calls[0].token()));
     assert!(calls.iter().all(|call| call.body == calls[0].body));
 
-    // The same with an end: two calls, the second of which is answered.
-    served.begin("g", "a", &json!({}));
+    // Another flow: its second call is answered.
+    served.start_flow("g", "a", &json!({}));
     handlers.wait_for("/a", 4);
     served.kill();
     handlers.open("/a");
-    let served = Served::on(&world);
-    served.ends("g", "completed");
-    assert_eq!(outcomes(&world.events_of("g")), ["interrupted", "success"]);
+    let served = RunningServer::on(&sandbox);
+    served.wait_for_end("g", "completed");
+    assert_eq!(outcomes(&sandbox.events_of("g")), ["interrupted", "success"]);
     assert_eq!(handlers.requests("/a").len(), 5);
 }
 
 #[test]
 fn killed_while_a_result_is_waited_for_it_goes_on_waiting_and_calls_nobody() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[taken_on()]);
-    let address = address();
-    let mut served = Served::at(&world, &address);
-    served.register(&later(&handlers, "a", &json!({"max_retries": 2, "backoff": 1})));
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", &[Reply::accepted()]);
+    let address = free_address();
+    let mut served = RunningServer::at(&sandbox, &address);
+    served.register(&async_step(&handlers, "a", &retries(2)));
     for id in ["f", "g"] {
-        served.begin(id, "a", &json!({}));
-        World::eventually("an accepted call", || {
-            let events = world.events_of(id);
-            (!all(&events, "attempt_accepted").is_empty()).then_some(())
-        });
+        served.start_flow(id, "a", &json!({}));
+        sandbox.wait_for_event_of(id, "attempt_accepted");
     }
-    let urls: Vec<String> = handlers.requests("/a").iter().map(url).collect();
+    let urls: Vec<String> = handlers.requests("/a").iter().map(ReceivedRequest::webhook_url).collect();
     for _ in 0..2 {
         served.kill();
-        assert!(webhook(&urls[0], &done(&json!({"x": 1}))).is_none());
-        served = Served::at(&world, &address);
+        assert!(send_result(&urls[0], success(&json!({"x": 1}))).is_none());
+        served = RunningServer::at(&sandbox, &address);
     }
     for url in &urls {
-        webhook(url, &done(&json!({"x": 7}))).unwrap().is(200);
+        send_result(url, success(&json!({"x": 7}))).unwrap().is(200);
     }
-    // What was answered 200 is not lost, even if nobody could go on with it.
+    // A result answered with 200 is not lost, even if no process could resume the flow.
     served.kill();
-    let served = Served::at(&world, &address);
+    let served = RunningServer::at(&sandbox, &address);
     for id in ["f", "g"] {
-        let flow = served.ends(id, "completed");
-        assert_eq!(flow["attributes"]["x"]["value"], 7);
-        let events = world.events_of(id);
-        is_lawful(&events);
+        let _flow = served.completes_with_x(id, &json!(7));
+        let events = sandbox.lawful_events_of(id);
         assert_eq!(outcomes(&events), ["success"]);
     }
     assert_eq!(handlers.requests("/a").len(), 2);
@@ -116,61 +103,58 @@ fn killed_while_a_result_is_waited_for_it_goes_on_waiting_and_calls_nobody() {
 
 #[test]
 fn a_flow_that_was_answered_201_is_there_however_soon_the_server_is_killed() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]);
-    let served = Served::on(&world);
-    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
+    let (sandbox, _handlers, served) = one_step(&[Reply::x(1)], &retries(9));
     served.kill();
     for n in 0..8 {
-        let served = Served::on(&world);
+        let served = RunningServer::on(&sandbox);
         for part in 0..=n % 3 {
-            served.begin(&format!("f{n}-{part}"), "a", &json!({}));
+            served.start_flow(&format!("f{n}-{part}"), "a", &json!({}));
         }
         served.kill();
     }
-    let served = Served::on(&world);
+    let served = RunningServer::on(&sandbox);
     for n in 0..8 {
         for part in 0..=n % 3 {
             let id = format!("f{n}-{part}");
-            served.ends(&id, "completed");
-            is_lawful(&world.events_of(&id));
-            served.deactivated(&id);
+            served.wait_for_end(&id, "completed");
+            sandbox.lawful_events_of(&id);
+            served.wait_for_deactivation(&id);
         }
     }
 }
 
 #[test]
 fn killed_in_a_flow_of_a_step_both_flows_go_on_and_the_inner_one_is_begun_once() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/inner", &[Reply::outputs(&json!({"y": 2})).gated()]);
-    let served = Served::on(&world);
-    let inner = json!({"x": {"role": "required"}, "y": {"role": "output"}});
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/inner", &[Reply::outputs(&json!({"y": 2})).gated()]);
+    let served = RunningServer::on(&sandbox);
     let more = json!({"work_config": {"max_retries": 3, "backoff": 1}});
-    served.register(&step(&handlers, "inner", &inner, &more));
+    served.register(&follower_step(&handlers, "inner", &more));
     served.register(&json!({
-        "id": "outer", "name": "outer", "type": "flow", "flow": {"goals": ["inner"]}, "attributes": inner,
+        "id": "outer", "name": "outer", "type": "flow", "flow": {"goals": ["inner"]},
+        "attributes": {"x": {"role": "required"}, "y": {"role": "output"}},
     }));
-    served.begin("f", "outer", &json!({"x": 1}));
+    served.start_flow("f", "outer", &json!({"x": 1}));
     handlers.wait_for("/inner", 1);
     served.kill();
-    let served = Served::on(&world);
+    let served = RunningServer::on(&sandbox);
     let calls = handlers.wait_for("/inner", 2);
     assert_eq!(calls[0].body, calls[1].body);
     handlers.open("/inner");
-    let flow = served.ends("f", "completed");
+    let flow = served.wait_for_end("f", "completed");
     assert_eq!(flow["attributes"]["y"]["value"], 2);
-    served.deactivated("f");
+    served.wait_for_deactivation("f");
     let engine = served.get("/engine").is(200);
     assert_eq!(engine["flow_digests"].as_object().unwrap().len(), 2, "{engine:#}");
     assert_eq!(engine["active"], json!({}));
     assert_eq!(handlers.requests("/inner").len(), 2);
 }
 
-/// Sends a wish until somebody does it.
-pub(crate) fn insist(address: SocketAddr, path: &str, wish: &Value) {
-    World::eventually(path, || {
-        let mut connection = Connection::try_to(address)?;
-        let answer = connection.ask("POST", path, &wish.to_string())?;
+/// Sends a request until a server answers 201.
+pub(crate) fn send_until_accepted(address: SocketAddr, path: &str, flow: &Value) {
+    Sandbox::eventually(path, || {
+        let mut connection = Connection::try_open(address)?;
+        let answer = connection.ask("POST", path, &flow.to_string())?;
         assert_eq!(answer.status, 201, "{}", answer.text());
         Some(())
     });
@@ -178,7 +162,7 @@ pub(crate) fn insist(address: SocketAddr, path: &str, wish: &Value) {
 
 #[test]
 fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded() {
-    let places = [
+    let failpoints = [
         "append-before",
         "append-after",
         "begin-before",
@@ -191,34 +175,36 @@ fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded
         "commit-after",
     ];
     thread::scope(|scope| {
-        for place in places {
+        for failpoint in failpoints {
             scope.spawn(move || {
-                let numbers = match place {
+                let numbers = match failpoint {
                     "append-before" | "append-after" => 1..14,
                     "flow-written" | "flow-begun" => 1..2,
                     _ => 1..4,
                 };
                 let mut deaths = 0;
-                let handlers = StepServer::start()
-                    .on("/a", &[Reply::outputs(&json!({"x": 1}))])
+                let handlers = ScriptedServer::start()
+                    .on("/a", &[Reply::x(1)])
                     .on("/b", &[Reply::outputs(&json!({"y": 1}))]);
-                let world = World::new();
-                let address = address();
-                let served = Served::at(&world, &address);
-                served.register(&giver(&handlers, "a", &json!({"max_retries": 3, "backoff": 1})));
-                let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
+                let sandbox = Sandbox::new();
+                let address = free_address();
+                let served = RunningServer::at(&sandbox, &address);
+                served.register(&provider(&handlers, "a", &retries(3)));
                 let more = json!({"work_config": {"max_retries": 3, "backoff": 1}});
-                served.register(&step(&handlers, "b", &attributes, &more));
-                served.end();
+                served.register(&follower_step(&handlers, "b", &more));
+                served.stop();
                 for number in numbers {
-                    let id = format!("{place}-{number}");
-                    let die = format!("{place}:{number}");
-                    let mut dying =
-                        Served::with(&world, &["--listen", &address], &[("UNDAUNTED_TEST_DIE", &die)]);
-                    let wish = json!({"id": id, "goals": ["b"]});
-                    let _ = dying.try_ask("POST", "/engine/flow", &wish.to_string());
-                    let died = World::eventually("a death or an end", || {
-                        if dying.is_gone() {
+                    let id = format!("{failpoint}-{number}");
+                    let die = format!("{failpoint}:{number}");
+                    let mut dying = RunningServer::with(
+                        &sandbox,
+                        &["--listen", &address],
+                        &[("UNDAUNTED_TEST_DIE", &die)],
+                    );
+                    let flow = json!({"id": id, "goals": ["b"]});
+                    let _ = dying.try_ask("POST", "/engine/flow", &flow.to_string());
+                    let died = Sandbox::eventually("a death or an end", || {
+                        if dying.has_ended() {
                             return Some(true);
                         }
                         let answer = dying.try_ask("GET", &format!("/engine/flow/{id}"), "")?;
@@ -226,72 +212,66 @@ fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded
                     });
                     deaths += usize::from(died);
                     dying.kill();
-                    let served = Served::at(&world, &address);
-                    insist(served.address(), "/engine/flow", &wish);
-                    served.ends(&id, "completed");
-                    served.deactivated(&id);
-                    served.end();
-                    let events = world.events_of(&id);
-                    is_lawful(&events);
+                    let served = RunningServer::at(&sandbox, &address);
+                    send_until_accepted(served.address(), "/engine/flow", &flow);
+                    served.wait_for_end(&id, "completed");
+                    served.wait_for_deactivation(&id);
+                    served.stop();
+                    let events = sandbox.lawful_events_of(&id);
                     let calls = handlers.all();
                     let calls = calls.iter().filter(|call| call.json()["metadata"]["flow_id"] == *id);
                     let outcomes = outcomes(&events);
                     let interrupted = outcomes.iter().filter(|it| *it == "interrupted").count();
-                    let (made, started) = (calls.count(), outcomes.len());
-                    assert!(made <= started && made >= started - interrupted, "{die}: {made} {outcomes:?}");
+                    let (sent, started) = (calls.count(), outcomes.len());
+                    assert!(sent <= started && sent >= started - interrupted, "{die}: {sent} {outcomes:?}");
                 }
-                assert!(deaths > 0, "nobody ever died at {place}");
+                assert!(deaths > 0, "no process ever died at {failpoint}");
             });
         }
     });
 }
 
-/// Begins a flow whose result comes later, and waits until it is waited for: where it is to be sent.
-fn waited_for(world: &World, handlers: &StepServer, served: &Served, id: &str) -> String {
-    let work = json!({"max_retries": 2, "backoff": 1});
-    served.register(&later(handlers, "a", &work));
-    served.begin(id, "a", &json!({}));
-    World::eventually("an accepted call", || {
-        let events = world.events_of(id);
-        (!all(&events, "attempt_accepted").is_empty()).then_some(())
-    });
-    url(&handlers.all()[0])
+/// Starts a flow of an async step and waits until its call is accepted. Returns the webhook URL.
+fn waiting_flow(sandbox: &Sandbox, handlers: &ScriptedServer, served: &RunningServer, id: &str) -> String {
+    let work = retries(2);
+    served.register(&async_step(handlers, "a", &work));
+    served.start_flow(id, "a", &json!({}));
+    sandbox.wait_for_event_of(id, "attempt_accepted");
+    handlers.all()[0].webhook_url()
 }
 
 #[test]
 fn a_result_that_was_taken_and_not_answered_is_there_and_may_be_sent_again() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[taken_on()]);
-    let address = address();
-    let place = "result-taken";
-    let die = format!("{place}:1");
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", &[Reply::accepted()]);
+    let address = free_address();
+    let failpoint = "result-taken";
+    let die = format!("{failpoint}:1");
     let listen = ["--listen", address.as_str()];
-    let dying = Served::with(&world, &listen, &[("UNDAUNTED_TEST_DIE", &die)]);
-    let url = waited_for(&world, &handlers, &dying, "f");
-    assert!(webhook(&url, &done(&json!({"x": 7}))).is_none());
+    let dying = RunningServer::with(&sandbox, &listen, &[("UNDAUNTED_TEST_DIE", &die)]);
+    let url = waiting_flow(&sandbox, &handlers, &dying, "f");
+    assert!(send_result(&url, success(&json!({"x": 7}))).is_none());
     assert_eq!(dying.wait().code, -9);
-    let served = Served::at(&world, &address);
-    webhook(&url, &done(&json!({"x": 8}))).unwrap().is(200);
-    let flow = served.ends("f", "completed");
-    assert_eq!(flow["attributes"]["x"]["value"], 7);
-    assert_eq!(outcomes(&world.events_of("f")), ["success"]);
+    let served = RunningServer::at(&sandbox, &address);
+    send_result(&url, success(&json!({"x": 8}))).unwrap().is(200);
+    let _flow = served.completes_with_x("f", &json!(7));
+    assert_eq!(outcomes(&sandbox.events_of("f")), ["success"]);
 }
 
 #[test]
 fn a_result_that_was_handed_on_and_not_answered_is_taken_by_whoever_has_the_flow() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[taken_on()]);
-    let owner = Served::on(&world);
-    let url = waited_for(&world, &handlers, &owner, "f");
-    let place = "result-handed-on";
-    let die = format!("{place}:1");
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", &[Reply::accepted()]);
+    let owner = RunningServer::on(&sandbox);
+    let url = waiting_flow(&sandbox, &handlers, &owner, "f");
+    let failpoint = "result-handed-on";
+    let die = format!("{failpoint}:1");
     let listen = ["--listen", "127.0.0.1:0"];
-    let dying = Served::with(&world, &listen, &[("UNDAUNTED_TEST_DIE", &die)]);
+    let dying = RunningServer::with(&sandbox, &listen, &[("UNDAUNTED_TEST_DIE", &die)]);
     let owner_is = owner.address().to_string();
     let elsewhere = url.replace(&owner_is, &dying.address().to_string());
-    assert!(webhook(&elsewhere, &done(&json!({"x": 7}))).is_none());
+    assert!(send_result(&elsewhere, success(&json!({"x": 7}))).is_none());
     assert_eq!(dying.wait().code, -9);
-    let flow = owner.ends("f", "completed");
-    assert_eq!(flow["attributes"]["x"]["value"], 7);
-    assert_eq!(outcomes(&world.events_of("f")), ["success"]);
+    let _flow = owner.completes_with_x("f", &json!(7));
+    assert_eq!(outcomes(&sandbox.events_of("f")), ["success"]);
 }

@@ -1,8 +1,7 @@
-//! `undaunted serve` as its users see it: the real binary, a real step server, real clients, real
-//! `kill -9`.
+//! `undaunted serve` as users see it: the real binary, a real step server, real clients, real `kill -9`.
 //!
-//! Clients speak over plain sockets, so that what is sent and what is answered stands here as it is.
-//! Nothing waits for a fixed time: a test waits for what it expects, through `World::eventually`.
+//! Clients use plain sockets, so that the tests show requests and answers as they are sent. No test sleeps
+//! for a fixed time: it polls for what it expects with `Sandbox::eventually`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -42,5 +41,5 @@ mod http_server;
 #[path = "../durability/processes.rs"]
 mod processes;
 #[expect(dead_code, reason = "the tests of the durable core use all of it")]
-#[path = "../durability/world.rs"]
-mod world;
+#[path = "../durability/sandbox.rs"]
+mod sandbox;

@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::history::{one, text};
-use crate::http_server::{Reply, StepServer};
-use crate::served::{Served, giver, says, step};
-use crate::world::World;
-
-const LOCAL: [&str; 2] = ["--listen", "127.0.0.1:0"];
+use crate::history::{assert_contains, assert_fields, one, text};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
+use crate::served::{RunningServer, one_step, provider, retries, step};
 
 /// The samples of the exposition format, and the kinds of metrics: whatever is no line of it is a failure.
 fn samples(text: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
@@ -19,8 +17,8 @@ fn samples(text: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
         assert!(!ended, "nothing follows the end: {line}");
         if line == "# EOF" {
             ended = true;
-        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
-            let (name, kind) = rest.split_once(' ').unwrap();
+        } else if let Some(suffix) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = suffix.split_once(' ').unwrap();
             assert_eq!(kinds.insert(name.to_owned(), kind.to_owned()), None, "{line}");
         } else if line.starts_with("# HELP ") || line.starts_with("# UNIT ") {
         } else {
@@ -29,8 +27,8 @@ fn samples(text: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
             assert!(name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_' || it == ':'), "{line}");
             assert!(value.parse::<f64>().is_ok(), "{line}");
             let family = kinds.keys().any(|kind| {
-                let rest = name.strip_prefix(kind.as_str());
-                rest.is_some_and(|rest| ["", "_total", "_bucket", "_sum", "_count"].contains(&rest))
+                let suffix = name.strip_prefix(kind.as_str());
+                suffix.is_some_and(|suffix| ["", "_total", "_bucket", "_sum", "_count"].contains(&suffix))
             });
             assert!(family, "{line} has no type before it");
             assert_eq!(samples.insert(series.to_owned(), value.to_owned()), None, "{line}");
@@ -40,7 +38,7 @@ fn samples(text: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
     (samples, kinds)
 }
 
-fn metrics(served: &Served) -> BTreeMap<String, String> {
+fn metrics(served: &RunningServer) -> BTreeMap<String, String> {
     let answer = served.get("/metrics");
     assert_eq!(answer.status, 200);
     assert!(answer.header("content-type").unwrap().contains("text"));
@@ -49,39 +47,38 @@ fn metrics(served: &Served) -> BTreeMap<String, String> {
 
 #[test]
 fn what_is_counted_has_the_names_of_the_semantics() {
-    let world = World::new();
-    let handlers = StepServer::start()
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start()
         .on("/a", &[Reply::status(503)])
-        .on("/ok", &[Reply::status(500), Reply::outputs(&json!({"x": 1}))])
+        .on("/ok", &[Reply::status(500), Reply::x(1)])
         .by("/each", |request| {
-            let n = request.json()["arguments"]["n"].as_u64().unwrap();
+            let n = request.argument("n").as_u64().unwrap();
             if n == 3 { Reply::refusal("not three") } else { Reply::outputs(&json!({"m": n})) }
         });
-    let served = Served::on(&world);
-    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
-    served.register(&giver(&handlers, "ok", &json!({"max_retries": 9, "backoff": 1})));
+    let served = RunningServer::on(&sandbox);
+    served.register(&provider(&handlers, "a", &retries(9)));
+    served.register(&provider(&handlers, "ok", &retries(9)));
     let each = json!({"n": {"role": "required", "for_each": true}, "m": {"role": "output"}});
     served.register(&step(&handlers, "each", &each, &json!({})));
     served.post("/engine/flow", &json!({"id": "poor", "goals": ["a"], "retry_budget": 1})).is(201);
-    served.ends("poor", "failed");
-    served.begin("fine", "ok", &json!({}));
-    served.ends("fine", "completed");
+    served.wait_for_end("poor", "failed");
+    served.run_flow("fine", "ok", &json!({}), "completed");
     let best = json!({"id": "best", "goals": ["each"], "init": {"n": [1, 2, 3, 4]}, "best_effort": true, "best_effort_min_dcs": 4});
     served.post("/engine/flow", &best).is(201);
-    served.until("best", "its end", |flow| flow["status"] != "active");
+    served.wait_for_flow("best", "the end", |flow| flow["status"] != "active");
     for id in ["poor", "fine", "best"] {
-        served.deactivated(id);
+        served.wait_for_deactivation(id);
     }
-    let told = metrics(&served);
+    let series_values = metrics(&served);
     let (_, kinds) = samples(&served.get("/metrics").text());
     let of = |series: &str| {
-        let found = told.get(series).map(String::as_str);
-        found.unwrap_or_else(|| panic!("{series}: {told:#?}"))
+        let value = series_values.get(series).map(String::as_str);
+        value.unwrap_or_else(|| panic!("{series}: {series_values:#?}"))
     };
     assert_eq!(of(r#"retry_budget_consumed_total{job_id="poor"}"#), "1");
     assert_eq!(of(r#"retry_budget_exhausted_total{job_id="poor"}"#), "1");
     assert_eq!(of(r#"best_effort_completion_ratio{job_id="best"}"#), "0.75");
-    let completions: Vec<&String> = told
+    let completions: Vec<&String> = series_values
         .iter()
         .filter(|(name, _)| name.starts_with("best_effort_completions_total{reason="))
         .map(|(_, value)| value)
@@ -92,78 +89,69 @@ fn what_is_counted_has_the_names_of_the_semantics() {
     assert_eq!(of("undaunted_retries_total"), "2");
     assert_eq!(of("undaunted_retry_delay_seconds_count"), "2");
     assert_eq!(of(r#"undaunted_items{state="running"}"#), "0");
-    assert_eq!(kinds["retry_budget_consumed"], "counter");
-    assert_eq!(kinds["undaunted_retry_delay_seconds"], "histogram");
+    assert_fields!(kinds, {"retry_budget_consumed": "counter", "undaunted_retry_delay_seconds": "histogram"});
 }
 
 #[test]
 fn what_is_counted_of_a_flow_ends_when_it_is_archived() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[Reply::status(503)]);
-    let served = Served::on(&world);
-    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
+    let (sandbox, _handlers, served) = one_step(&[Reply::status(503)], &retries(9));
     let of = |id: &str| {
-        let told = metrics(&served);
+        let series_values = metrics(&served);
         let label = format!("job_id=\"{id}\"");
-        told.keys().filter(|name| name.contains(&label)).count()
+        series_values.keys().filter(|name| name.contains(&label)).count()
     };
     for id in ["poor", "other"] {
-        let wanted = json!({"id": id, "goals": ["a"], "retry_budget": 1});
-        served.post("/engine/flow", &wanted).is(201);
-        served.ends(id, "failed");
-        served.deactivated(id);
+        served.start_flow_with(id, &json!({"goals": ["a"], "retry_budget": 1}));
+        served.wait_for_end(id, "failed");
+        served.wait_for_deactivation(id);
         assert_eq!(of(id), 2);
     }
-    world.call(&["archive", "poor"]).exits(0);
+    sandbox.call(&["archive", "poor"]).exits(0);
     served.get("/engine/flow/poor").refused(404);
-    World::eventually("series that have ended", || (of("poor") == 0).then_some(()));
+    Sandbox::wait_until("series that have ended", || of("poor") == 0);
     assert_eq!(of("other"), 2);
-    world.call(&["rm", "other", "--yes"]).exits(0);
-    World::eventually("series that have ended", || (of("other") == 0).then_some(()));
+    sandbox.call(&["rm", "other", "--yes"]).exits(0);
+    Sandbox::wait_until("series that have ended", || of("other") == 0);
 }
 
 #[test]
 fn what_is_used_of_a_pool_is_counted_on_after_a_restart() {
-    let world = World::new();
-    let ok = Reply::outputs(&json!({"x": 1})).gated();
-    let handlers = StepServer::start().on("/a", &[Reply::status(503), Reply::status(503), ok]);
-    let served = Served::on(&world);
-    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
-    let wanted = json!({"id": "f", "goals": ["a"], "retry_budget": 0, "retry_budget_per_workflow": 5});
-    served.post("/engine/flow", &wanted).is(201);
+    let ok = Reply::x(1).gated();
+    let (sandbox, handlers, served) = one_step(&[Reply::status(503), Reply::status(503), ok], &retries(9));
+    served.start_flow_with("f", &json!({"goals": ["a"], "retry_budget": 0, "retry_budget_per_workflow": 5}));
     handlers.wait_for("/a", 3);
     served.kill();
-    let served = Served::on(&world);
+    let served = RunningServer::on(&sandbox);
     handlers.wait_for("/a", 4);
     // Two retries, and one after the interruption.
-    World::eventually("a pool that is known", || {
-        let told = metrics(&served);
-        let consumed = told.get(r#"retry_budget_consumed_total{job_id="f"}"#);
+    Sandbox::eventually("the series of the pool", || {
+        let series_values = metrics(&served);
+        let consumed = series_values.get(r#"retry_budget_consumed_total{job_id="f"}"#);
         consumed.filter(|it| *it == "3").map(|_| ())
     });
-    let told = metrics(&served);
-    assert_eq!(told[r#"undaunted_items{state="running"}"#], "1");
-    assert_eq!(told[r#"undaunted_flows{status="active"}"#], "1");
-    let budget = world.call(&["budget", "show", "f", "--json"]).exits(0).json();
-    assert_eq!((&budget["consumed"], &budget["total_budget"]), (&json!(3), &json!(20)));
+    let series_values = metrics(&served);
+    assert_eq!(series_values[r#"undaunted_items{state="running"}"#], "1");
+    assert_eq!(series_values[r#"undaunted_flows{status="active"}"#], "1");
+    let budget = sandbox.json(&["budget", "show", "f", "--json"]);
+    assert_fields!(budget, {"consumed": 3, "total_budget": 20});
     handlers.open("/a");
-    served.ends("f", "completed");
+    served.wait_for_end("f", "completed");
 }
 
 #[test]
 fn logs_are_json_lines_with_the_records_of_the_semantics() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[Reply::status(503)]);
-    let served = Served::with(&world, &[&LOCAL[..], &["--log-level", "debug"]].concat(), &[]);
-    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", &[Reply::status(503)]);
+    let served = RunningServer::on_with(&sandbox, &["--log-level", "debug"]);
+    served.register(&provider(&handlers, "a", &retries(9)));
     served
         .post(
             "/engine/flow",
             &json!({"id": "f", "goals": ["a"], "retry_budget": 1, "init": {"note": "a private note"}}),
         )
         .is(201);
-    served.ends("f", "failed");
-    let log = World::eventually("the end of the flow", || {
+    served.wait_for_end("f", "failed");
+    let log = Sandbox::eventually("the end of the flow", || {
         let log = served.log();
         log.iter().any(|line| line["event"] == "job_failed").then_some(log)
     });
@@ -176,27 +164,21 @@ fn logs_are_json_lines_with_the_records_of_the_semantics() {
     let exhausted = of("RetryBudgetExhausted");
     assert_eq!(exhausted.len(), 1, "{log:#?}");
     let exhausted = exhausted[0];
-    assert_eq!(
-        (&exhausted["job"], &exhausted["consumed"], &exhausted["total"]),
-        (&json!("f"), &json!(1), &json!(1))
-    );
-    assert_eq!(
-        (&exhausted["level"], &exhausted["reason"]),
-        (&json!("warn"), &json!("job_budget_exhausted (1/1)"))
-    );
+    assert_fields!(exhausted, {
+        "job": "f", "consumed": 1, "total": 1, "level": "warn", "reason": "job_budget_exhausted (1/1)",
+    });
     let correlation = &exhausted["correlation_id"];
     for name in ["attempt_started", "attempt_failed", "retry_scheduled", "item_dead_lettered"] {
         assert!(!of(name).is_empty(), "{name}");
         assert!(of(name).iter().all(|line| line["correlation_id"] == *correlation), "{name}");
     }
     assert_eq!(handlers.all()[0].header("Undaunted-Correlation-Id"), correlation.as_str());
-    served.end();
+    served.stop();
 
     // At the usual level attempts are not worth a line.
-    let served = Served::on(&world);
-    served.begin("g", "a", &json!({}));
-    served.ends("g", "failed");
-    let log = World::eventually("the end of the flow", || {
+    let served = RunningServer::on(&sandbox);
+    served.run_flow("g", "a", &json!({}), "failed");
+    let log = Sandbox::eventually("the end of the flow", || {
         let log = served.log();
         log.iter().any(|line| line["event"] == "job_failed" && line["job"] == "g").then_some(log)
     });
@@ -206,33 +188,33 @@ fn logs_are_json_lines_with_the_records_of_the_semantics() {
 
 #[test]
 fn the_health_of_steps_is_looked_at_and_recorded_when_it_changes() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/health", &[Reply::status(200)]);
-    let served = Served::on(&world);
-    let mut watched = giver(&handlers, "watched", &json!({}));
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/health", &[Reply::status(200)]);
+    let served = RunningServer::on(&sandbox);
+    let mut watched = provider(&handlers, "watched", &json!({}));
     watched["http"]["health_check"] = json!(handlers.url("/health"));
     served.register(&watched);
-    served.register(&giver(&handlers, "silent", &json!({})));
+    served.register(&provider(&handlers, "silent", &json!({})));
     assert_eq!(served.get("/engine/health/silent").is(200), json!({"status": "unknown"}));
-    served.get("/engine/health/nobody").refused(404);
-    served.end();
-    // Whoever starts looks at once.
+    served.get("/engine/health/unknown").refused(404);
+    served.stop();
+    // A server that starts checks at once.
     for (status, health) in [(200, "healthy"), (503, "unhealthy"), (200, "healthy")] {
         handlers.answers("/health", &[Reply::status(status)]);
-        let served = Served::on(&world);
-        let found = World::eventually(health, || {
-            let found = served.get("/engine/health/watched").is(200);
-            (found["status"] == health).then_some(found)
+        let served = RunningServer::on(&sandbox);
+        let answer = Sandbox::eventually(health, || {
+            let answer = served.get("/engine/health/watched").is(200);
+            (answer["status"] == health).then_some(answer)
         });
         if health == "unhealthy" {
-            says(&found["error"], "503");
+            assert_contains(&answer["error"], "503");
         }
         let every = served.get("/engine/health").is(200);
         assert_eq!(every["count"], 2);
-        assert_eq!(every["health"]["watched"], found);
+        assert_eq!(every["health"]["watched"], answer);
         assert_eq!(every["health"]["silent"], json!({"status": "unknown"}));
-        assert_eq!(served.get("/engine").is(200)["health"]["watched"], found);
-        served.end();
+        assert_eq!(served.get("/engine").is(200)["health"]["watched"], answer);
+        served.stop();
     }
     // A step that is not well is called all the same.
     assert_eq!(handlers.requests("/health").iter().filter(|call| call.method != "GET").count(), 0);
@@ -240,20 +222,17 @@ fn the_health_of_steps_is_looked_at_and_recorded_when_it_changes() {
 
 #[test]
 fn the_state_of_the_engine_has_a_place_for_every_flow() {
-    let world = World::new();
-    let handlers = StepServer::start()
-        .on("/a", &[Reply::outputs(&json!({"x": 1}))])
-        .on("/held", &[Reply::outputs(&json!({"x": 1})).gated()]);
-    let served = Served::on(&world);
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", &[Reply::x(1)]).on("/held", &[Reply::x(1).gated()]);
+    let served = RunningServer::on(&sandbox);
     for id in ["a", "held"] {
-        served.register(&giver(&handlers, id, &json!({})));
+        served.register(&provider(&handlers, id, &json!({})));
     }
     let health = served.get("/health").is(200);
     assert_eq!(health["status"], "healthy");
-    served.begin("over", "a", &json!({}));
-    served.ends("over", "completed");
-    served.deactivated("over");
-    served.begin("held", "held", &json!({}));
+    served.run_flow("over", "a", &json!({}), "completed");
+    served.wait_for_deactivation("over");
+    served.start_flow("held", "held", &json!({}));
     let engine = served.get("/engine").is(200);
     let names = |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
     assert_eq!(names(&engine["active"]), ["held"]);
@@ -261,7 +240,7 @@ fn the_state_of_the_engine_has_a_place_for_every_flow() {
     assert_eq!(engine["archiving"], json!({}));
     assert_eq!(names(&engine["steps"]), ["a", "held"]);
     assert_eq!(names(&engine["flow_digests"]), ["held", "over"]);
-    let events = world.events_of("over");
+    let events = sandbox.events_of("over");
     let digest = &engine["flow_digests"]["over"];
     assert_eq!(text(&digest["created_at"]), text(&one(&events, "job_submitted")["at"]));
     assert_eq!(text(&digest["completed_at"]), text(&one(&events, "job_completed")["at"]));

@@ -1,27 +1,25 @@
 //! Lists of flows, page by page.
 
 use std::collections::BTreeSet;
-use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::client::Connection;
-use crate::history::text;
-use crate::http_server::{Reply, StepServer};
-use crate::served::{Served, giver, step};
-use crate::world::World;
+use crate::history::{assert_fields, text};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
+use crate::served::{RunningServer, follower_step, provider, start_flows};
 
-fn ids(found: &Value) -> Vec<String> {
-    let flows = found["flows"].as_array().unwrap().iter();
+fn ids(page: &Value) -> Vec<String> {
+    let flows = page["flows"].as_array().unwrap().iter();
     flows.map(|flow| text(&flow["id"])).collect()
 }
 
 /// All pages of a query.
-fn pages(served: &Served, query: &Value) -> Vec<Value> {
+fn pages(served: &RunningServer, query: &Value) -> Vec<Value> {
     let mut query = query.clone();
     let mut pages = Vec::new();
     loop {
-        let page = served.post("/engine/flow/query", &query).is(200);
+        let page = served.query(&query);
         let next = page.get("next_cursor").cloned();
         assert_eq!(page["has_more"] == true, next.is_some(), "{page}");
         assert_eq!(page["count"], ids(&page).len());
@@ -33,54 +31,45 @@ fn pages(served: &Served, query: &Value) -> Vec<Value> {
     }
 }
 
-fn all(served: &Served, query: &Value) -> Vec<String> {
+fn all(served: &RunningServer, query: &Value) -> Vec<String> {
     pages(served, query).iter().flat_map(ids).collect()
 }
 
 #[test]
 fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
-    let world = World::new();
-    let handlers = StepServer::start()
-        .on("/a", &[Reply::outputs(&json!({"x": 1}))])
-        .on("/held", &[Reply::outputs(&json!({"x": 1})).gated()])
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start()
+        .on("/a", &[Reply::x(1)])
+        .on("/held", &[Reply::x(1).gated()])
         .on("/bad", &[Reply::status(400)]);
-    let served = Served::on(&world);
+    let served = RunningServer::on(&sandbox);
     for id in ["a", "held", "bad"] {
-        served.register(&giver(&handlers, id, &json!({})));
+        served.register(&provider(&handlers, id, &json!({})));
     }
-    let address = served.address();
-    thread::scope(|scope| {
-        for part in 0..5 {
-            scope.spawn(move || {
-                let mut connection = Connection::to(address);
-                for n in 0..50 {
-                    let goal = match n % 10 {
-                        0 => "held",
-                        1 => "bad",
-                        _ => "a",
-                    };
-                    let labels = json!({"part": part.to_string(), "n": (n % 10).to_string()});
-                    let wanted = json!({"id": format!("f{part}-{n:02}"), "goals": [goal], "labels": labels});
-                    connection.ask("POST", "/engine/flow", &wanted.to_string()).unwrap().is(201);
-                }
-            });
-        }
+    let id = |n: usize| format!("f{}-{:02}", n / 50, n % 50);
+    start_flows(&[served.address()], 250, |n| {
+        let goal = match n % 10 {
+            0 => "held",
+            1 => "bad",
+            _ => "a",
+        };
+        let labels = json!({"part": (n / 50).to_string(), "n": (n % 10).to_string()});
+        json!({"id": id(n), "goals": [goal], "labels": labels})
     });
-    let query = |query: Value| served.post("/engine/flow/query", &query).is(200);
-    World::eventually("225 flows that have ended", || {
+    let query = |query: Value| served.query(&query);
+    Sandbox::wait_until("225 flows that have ended", || {
         let ended = query(json!({"statuses": ["completed", "failed"], "limit": 1}));
-        (ended["total"] == 225).then_some(())
+        ended["total"] == 225
     });
-    let every: BTreeSet<String> =
-        (0..5).flat_map(|part| (0..50).map(move |n| format!("f{part}-{n:02}"))).collect();
+    let every: BTreeSet<String> = (0..250).map(id).collect();
     for sort in ["recent_desc", "recent_asc"] {
-        let found = pages(&served, &json!({"limit": 7, "sort": sort}));
-        assert_eq!(found.len(), 36);
-        let ids: Vec<String> = found.iter().flat_map(ids).collect();
+        let sorted_pages = pages(&served, &json!({"limit": 7, "sort": sort}));
+        assert_eq!(sorted_pages.len(), 36);
+        let ids: Vec<String> = sorted_pages.iter().flat_map(ids).collect();
         assert_eq!(ids.len(), 250);
         assert_eq!(ids.iter().cloned().collect::<BTreeSet<_>>(), every);
-        // By when they were begun, or have ended.
-        let flows = found.iter().flat_map(|page| page["flows"].as_array().unwrap());
+        // Flows are sorted by creation, or by completion.
+        let flows = sorted_pages.iter().flat_map(|page| page["flows"].as_array().unwrap());
         let active = flows.clone().filter(|flow| flow["status"] == "active");
         let active: Vec<String> = active.map(|flow| text(&flow["created_at"])).collect();
         let ended = flows.filter(|flow| flow["status"] != "active");
@@ -105,41 +94,38 @@ fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
     assert_eq!(served.get("/engine/flow").is(200)["count"], 250);
     assert_eq!(many(json!({})), 250);
 
-    // Flows that end between two pages shift nothing that has not been shown.
+    // Flows that end between two pages move no other flow to another page.
     let page = query(json!({"limit": 200, "statuses": ["completed", "failed"], "sort": "recent_asc"}));
     handlers.open("/held");
-    let shown = ids(&page);
-    World::eventually("all flows have ended", || {
-        (query(json!({"statuses": ["active"]}))["count"] == 0).then_some(())
-    });
+    let first = ids(&page);
+    Sandbox::wait_until("all flows have ended", || query(json!({"statuses": ["active"]}))["count"] == 0);
     let rest = json!({"limit": 200, "statuses": ["completed", "failed"], "sort": "recent_asc", "cursor": page["next_cursor"]});
     let rest = all(&served, &rest);
-    let both: BTreeSet<String> = shown.iter().chain(&rest).cloned().collect();
-    assert_eq!((shown.len() + rest.len(), both.len()), (250, 250));
+    let all_ids: BTreeSet<String> = first.iter().chain(&rest).cloned().collect();
+    assert_eq!((first.len() + rest.len(), all_ids.len()), (250, 250));
 }
 
 #[test]
 fn flows_of_steps_are_found_through_the_flow_they_belong_to() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/inner", &[Reply::outputs(&json!({"y": 2}))]);
-    let served = Served::on(&world);
-    let inner = json!({"x": {"role": "required"}, "y": {"role": "output"}});
-    served.register(&step(&handlers, "inner", &inner, &json!({})));
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/inner", &[Reply::outputs(&json!({"y": 2}))]);
+    let served = RunningServer::on(&sandbox);
+    served.register(&follower_step(&handlers, "inner", &json!({})));
     let outer = json!({
-        "id": "outer", "name": "outer", "type": "flow", "flow": {"goals": ["inner"]}, "attributes": inner,
+        "id": "outer", "name": "outer", "type": "flow", "flow": {"goals": ["inner"]},
+        "attributes": {"x": {"role": "required"}, "y": {"role": "output"}},
     });
     served.register(&outer);
-    served.begin("f", "outer", &json!({"x": 1}));
-    let flow = served.ends("f", "completed");
+    let flow = served.run_flow("f", "outer", &json!({"x": 1}), "completed");
     assert_eq!(flow["attributes"]["y"]["value"], 2);
     assert_eq!(all(&served, &json!({})), ["f"]);
-    served.deactivated("f");
+    served.wait_for_deactivation("f");
     let engine = served.get("/engine").is(200);
     let gone = engine["deactivated"].as_array().unwrap().iter();
     let inner: Vec<&Value> = gone.filter(|flow| flow["parent_flow_id"] == "f").collect();
     assert_eq!(inner.len(), 1, "{engine:#}");
     let metadata = &handlers.all()[0].json()["metadata"];
-    assert_eq!((&metadata["parent_flow_id"], &metadata["parent_step_id"]), (&json!("f"), &json!("outer")));
+    assert_fields!(metadata, {"parent_flow_id": "f", "parent_step_id": "outer"});
     let token = flow["executions"]["outer"]["work_items"].as_object().unwrap();
     assert_eq!(token.keys().next(), Some(&text(&metadata["parent_work_item_token"])));
     let id = text(&inner[0]["flow_id"]);

@@ -1,22 +1,16 @@
-//! Retries of the document: what is retried, how often, and after how long.
+//! `work_config` over the API: what is retried, how often, and after which delays.
 
 use serde_json::{Value, json};
 
-use crate::history::{all, is_lawful, outcomes};
-use crate::http_server::{Reply, StepServer};
-use crate::served::{Served, giver, only, step};
-use crate::world::World;
-
-/// The delays that were scheduled, in milliseconds.
-fn delays(events: &[Value]) -> Vec<u64> {
-    let scheduled = all(events, "retry_scheduled").into_iter();
-    scheduled.map(|event| event["delay_ms"].as_u64().unwrap()).collect()
-}
+use crate::history::{all, delays, outcomes};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
+use crate::served::{RunningServer, only_item, provider, retries, step};
 
 #[test]
 fn transport_and_5xx_failures_are_retried_and_everything_else_is_final() {
-    let world = World::new();
-    let ok = Reply::outputs(&json!({"x": 1}));
+    let sandbox = Sandbox::new();
+    let ok = Reply::x(1);
     let transient = [
         ("close", Reply::Close),
         ("half-head", Reply::CloseInHeaders),
@@ -42,50 +36,49 @@ fn transport_and_5xx_failures_are_retried_and_everything_else_is_final() {
         ("no-json", Reply::text(200, "fine")),
         ("no-success", Reply::text(200, "{}")),
     ];
-    let mut handlers = StepServer::start();
+    let mut handlers = ScriptedServer::start();
     for (name, reply) in &transient {
         handlers = handlers.on(&format!("/{name}"), &[reply.clone(), ok.clone()]);
     }
     for (name, reply) in &permanent {
         handlers = handlers.on(&format!("/{name}"), &[reply.clone(), ok.clone()]);
     }
-    let served = Served::on(&world);
+    let served = RunningServer::on(&sandbox);
     for (name, _) in transient.iter().chain(&permanent) {
-        let mut step = giver(&handlers, name, &json!({"max_retries": 2, "backoff": 1}));
+        let mut step = provider(&handlers, name, &retries(2));
         if name.starts_with("stalled") {
             step["http"]["timeout"] = json!(200);
         }
         served.register(&step);
-        served.begin(name, name, &json!({}));
+        served.start_flow(name, name, &json!({}));
     }
     for (name, _) in &transient {
-        let flow = served.ends(name, "completed");
-        assert_eq!(only(&flow, name).unwrap()["retry_count"], 1, "{name}");
+        let flow = served.wait_for_end(name, "completed");
+        assert_eq!(only_item(&flow, name).unwrap()["retry_count"], 1, "{name}");
         let calls = handlers.requests(&format!("/{name}"));
         assert_eq!(calls.len(), 2, "{name}");
         assert_eq!(calls[0].token(), calls[1].token());
     }
     for (name, _) in &permanent {
-        let flow = served.ends(name, "failed");
-        assert_eq!(only(&flow, name).unwrap()["retry_count"], 0, "{name}");
+        let flow = served.wait_for_end(name, "failed");
+        assert_eq!(only_item(&flow, name).unwrap()["retry_count"], 0, "{name}");
         assert_eq!(handlers.requests(&format!("/{name}")).len(), 1, "{name}");
     }
     assert!(handlers.requests("/elsewhere").is_empty());
-    // A server that is not there.
-    let mut gone = giver(&handlers, "gone", &json!({"max_retries": 1, "backoff": 1}));
+    // An endpoint where no server listens.
+    let mut gone = provider(&handlers, "gone", &retries(1));
     gone["http"]["endpoint"] = json!("http://127.0.0.1:1/gone");
     served.register(&gone);
-    served.begin("gone", "gone", &json!({}));
-    served.ends("gone", "failed");
-    assert_eq!(outcomes(&world.events_of("gone")).len(), 2);
+    served.run_flow("gone", "gone", &json!({}), "failed");
+    assert_eq!(outcomes(&sandbox.events_of("gone")).len(), 2);
 }
 
 #[test]
 fn work_config_says_how_often_and_after_how_long() {
-    let world = World::new();
-    let mut handlers = StepServer::start();
+    let sandbox = Sandbox::new();
+    let mut handlers = ScriptedServer::start();
     let table: [(&str, Value, &[u64]); 8] = [
-        ("none", json!({"max_retries": 0, "backoff": 1}), &[]),
+        ("none", retries(0), &[]),
         ("absent", json!({"backoff": 1}), &[]),
         ("fixed", json!({"max_retries": 3, "backoff": 7, "backoff_type": "fixed"}), &[7, 7, 7]),
         ("linear", json!({"max_retries": 4, "backoff": 5, "backoff_type": "linear"}), &[5, 10, 15, 20]),
@@ -114,7 +107,7 @@ fn work_config_says_how_often_and_after_how_long() {
         handlers = handlers.on(&format!("/{name}"), &[Reply::status(503)]);
     }
     let mut often = vec![Reply::status(503); 12];
-    often.push(Reply::outputs(&json!({"x": 1})));
+    often.push(Reply::x(1));
     handlers = handlers.on("/unlimited", &often).on("/defaults", &[Reply::status(503)]);
     let variables = [
         ("RETRY_MAX_RETRIES", "4"),
@@ -122,52 +115,51 @@ fn work_config_says_how_often_and_after_how_long() {
         ("RETRY_MAX_BACKOFF", "50"),
         ("RETRY_BACKOFF_TYPE", "linear"),
     ];
-    let served = Served::with(&world, &["--listen", "127.0.0.1:0"], &variables);
+    let served = RunningServer::with(&sandbox, &["--listen", "127.0.0.1:0"], &variables);
     for (name, work, _) in &table {
-        served.register(&giver(&handlers, name, work));
-        served.begin(name, name, &json!({}));
+        served.register(&provider(&handlers, name, work));
+        served.start_flow(name, name, &json!({}));
     }
-    served.register(&giver(
+    served.register(&provider(
         &handlers,
         "unlimited",
         &json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"}),
     ));
-    served.begin("unlimited", "unlimited", &json!({}));
+    served.start_flow("unlimited", "unlimited", &json!({}));
     served.register(&step(&handlers, "defaults", &json!({"x": {"role": "output"}}), &json!({})));
-    served.begin("defaults", "defaults", &json!({}));
+    served.start_flow("defaults", "defaults", &json!({}));
     let expected = table.iter().map(|(name, _, delays)| (*name, *delays, "failed"));
     let more: [(&str, &[u64], &str); 2] =
         [("unlimited", &[1; 12], "completed"), ("defaults", &[11, 22, 33, 44], "failed")];
     for (name, expected, status) in expected.chain(more) {
-        let flow = served.ends(name, status);
-        let events = world.events_of(name);
-        is_lawful(&events);
+        let flow = served.wait_for_end(name, status);
+        let events = sandbox.lawful_events_of(name);
         assert_eq!(delays(&events), expected, "{name}");
         let calls = handlers.requests(&format!("/{name}"));
         assert_eq!(calls.len(), expected.len() + 1, "{name}");
         assert!(calls.iter().all(|call| call.token() == calls[0].token()));
-        assert_eq!(only(&flow, name).unwrap()["retry_count"], expected.len(), "{name}");
+        assert_eq!(only_item(&flow, name).unwrap()["retry_count"], expected.len(), "{name}");
     }
 }
 
 #[test]
 fn without_settings_the_defaults_of_the_document_hold() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[Reply::status(503)]);
-    let served = Served::on(&world);
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", &[Reply::status(503)]);
+    let served = RunningServer::on(&sandbox);
     served.register(&step(&handlers, "a", &json!({"x": {"role": "output"}}), &json!({})));
-    served.begin("f", "a", &json!({}));
-    served.item("f", "a", |item| item["retry_count"] == 1);
-    let events = world.events_of("f");
+    served.start_flow("f", "a", &json!({}));
+    served.wait_for_first_retry("f", "a");
+    let events = sandbox.events_of("f");
     let scheduled = all(&events, "retry_scheduled");
     assert_eq!(scheduled[0]["delay_ms"], 1000);
-    let told = world.call(&["explain", "f"]).exits(0);
-    assert!(told.out.contains("retry 1 of 10"), "{}", told.out);
+    let explanation = sandbox.call(&["explain", "f"]).exits(0);
+    assert!(explanation.out.contains("retry 1 of 10"), "{}", explanation.out);
 }
 
 #[test]
 fn a_malformed_variable_stops_the_start_by_its_name() {
-    let world = World::new();
+    let sandbox = Sandbox::new();
     for (name, wrong) in [
         ("RETRY_MAX_RETRIES", "many"),
         ("RETRY_MAX_RETRIES", "-2"),
@@ -181,7 +173,7 @@ fn a_malformed_variable_stops_the_start_by_its_name() {
         ("BEST_EFFORT_LATE_RESULT_POLICY", "maybe"),
         ("WEBHOOK_BASE_URL", "not an address"),
     ] {
-        let ended = Served::refused(&world, &["--listen", "127.0.0.1:0"], &[(name, wrong)]).exits(2);
+        let ended = RunningServer::refused(&sandbox, &["--listen", "127.0.0.1:0"], &[(name, wrong)]);
         assert!(ended.err.contains(name), "{name}: {}", ended.err);
         assert_eq!(ended.out, "", "{name}");
     }
@@ -192,6 +184,6 @@ fn a_malformed_variable_stops_the_start_by_its_name() {
         ["--public-url", "ftp://x"],
         ["--token-file", "missing"],
     ] {
-        Served::refused(&world, &wrong, &[]).exits(2);
+        RunningServer::refused(&sandbox, &wrong, &[]);
     }
 }

@@ -1,4 +1,4 @@
-//! Safe by default: who may ask, how much, and whom steps may call.
+//! Safe by default: authentication, request limits, and the endpoints that steps may call.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -6,55 +6,54 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Connection, Follower, webhook};
-use crate::history::all;
-use crate::http_server::{Reply, StepServer};
-use crate::served::{Served, giver};
-use crate::webhooks::{done, later, taken_on, url};
-use crate::world::World;
+use crate::client::{Connection, EventFollower, HttpAnswer, send_result, success};
+use crate::history::has_event;
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
+use crate::served::{RunningServer, async_step, provider};
 
 const LOCAL: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
-fn send(served: &Served, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
-    let mut connection = Connection::to(served.address());
+fn send(served: &RunningServer, method: &str, path: &str, headers: &[&str], body: &str) -> HttpAnswer {
+    let mut connection = Connection::open(served.address());
     connection.send(method, path, headers, body.as_bytes()).unwrap()
 }
 
 #[test]
 fn others_are_listened_to_only_with_a_token() {
-    let world = World::new();
+    let sandbox = Sandbox::new();
     for address in ["0.0.0.0:0", "[::]:0"] {
-        let ended = Served::refused(&world, &["--listen", address], &[]).exits(2);
-        assert!(ended.err.contains("UNDAUNTED_TOKEN"), "{}", ended.err);
+        let ended =
+            RunningServer::refused(&sandbox, &["--listen", address], &[]).err_contains("UNDAUNTED_TOKEN");
         assert_eq!(ended.out, "");
     }
-    let empty = world.path("empty");
-    world.write("empty", "\n");
+    let empty = sandbox.path("empty");
+    sandbox.write("empty", "\n");
     let empty = ["--listen", "0.0.0.0:0", "--token-file", empty.to_str().unwrap()];
-    Served::refused(&world, &empty, &[]).exits(2);
+    RunningServer::refused(&sandbox, &empty, &[]);
 }
 
 const TOKEN: &str = "s3cret-t0ken-of-the-test";
 
-/// A server that everybody can reach, and its address on this machine.
-fn public(world: &World) -> (Served, SocketAddr) {
+/// A server on all interfaces, and its address on this machine.
+fn public_server(sandbox: &Sandbox) -> (RunningServer, SocketAddr) {
     let public = "http://flows.example.com/base";
     let listen = ["--listen", "0.0.0.0:0", "--public-url", public];
-    let served = Served::with(world, &listen, &[("UNDAUNTED_TOKEN", TOKEN)]);
+    let served = RunningServer::with(sandbox, &listen, &[("UNDAUNTED_TOKEN", TOKEN)]);
     let address = format!("127.0.0.1:{}", served.address().port());
     (served, address.parse().unwrap())
 }
 
-fn send_to(address: SocketAddr, asked: (&str, &str), headers: &[&str], body: &str) -> Answer {
-    let mut connection = Connection::to(address);
-    let answer = connection.send(asked.0, asked.1, headers, body.as_bytes());
+fn send_to(address: SocketAddr, request: (&str, &str), headers: &[&str], body: &str) -> HttpAnswer {
+    let mut connection = Connection::open(address);
+    let answer = connection.send(request.0, request.1, headers, body.as_bytes());
     answer.unwrap()
 }
 
 #[test]
 fn with_a_token_nobody_is_answered_who_does_not_show_it() {
-    let world = World::new();
-    let (_served, address) = public(&world);
+    let sandbox = Sandbox::new();
+    let (_served, address) = public_server(&sandbox);
     let wrong = [
         "X: y".to_owned(),
         "Authorization: Bearer".to_owned(),
@@ -63,7 +62,7 @@ fn with_a_token_nobody_is_answered_who_does_not_show_it() {
         format!("Authorization: Bearer {TOKEN}x"),
         format!("Authorization: Basic {TOKEN}"),
     ];
-    let asked = [
+    let requests = [
         ("GET", "/engine"),
         ("GET", "/metrics"),
         ("GET", "/engine/flow/f"),
@@ -74,15 +73,15 @@ fn with_a_token_nobody_is_answered_who_does_not_show_it() {
         ("GET", "/webhook/f/a/t"),
     ];
     for wrong in &wrong {
-        for asked in asked {
-            let answer = send_to(address, asked, &["Host: x", wrong], "");
-            assert_eq!(answer.status, 401, "{wrong}: {asked:?}");
+        for request in requests {
+            let answer = send_to(address, request, &["Host: x", wrong], "");
+            assert_eq!(answer.status, 401, "{wrong}: {request:?}");
             answer.refused(401);
             assert_eq!(answer.header("www-authenticate"), Some("bearer"));
         }
     }
-    assert!(Follower::with(address, &[]).is_err());
-    // What carries a key of its own, or says nothing, is open.
+    assert!(EventFollower::connect_with(address, &[]).is_err());
+    // Health needs no token, and a webhook URL carries its own.
     send_to(address, ("GET", "/health"), &["Host: x"], "").is(200);
     let result = r#"{"success":true}"#;
     send_to(address, ("POST", "/webhook/f/a/t"), &["Host: x"], result).refused(404);
@@ -90,32 +89,33 @@ fn with_a_token_nobody_is_answered_who_does_not_show_it() {
 
 #[test]
 fn with_a_token_whoever_shows_it_is_answered_and_it_stands_nowhere() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[taken_on()]);
-    let (served, address) = public(&world);
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", &[Reply::accepted()]);
+    let (served, address) = public_server(&sandbox);
     let right = format!("Authorization: Bearer {TOKEN}");
     let headers = ["Host: flows.example.com", "Content-Type: application/json", &right];
     let get = |path: &str| send_to(address, ("GET", path), &headers, "");
     let post = |path: &str, body: &Value| send_to(address, ("POST", path), &headers, &body.to_string());
-    // A page of the operator's may ask as well.
+    // With the token, a browser page may send requests too.
     let paged = [&headers[..], &["Origin: https://example.com"]].concat();
     send_to(address, ("GET", "/engine"), &paged, "").is(200);
-    post("/engine/step", &later(&handlers, "a", &json!({}))).is(201);
+    post("/engine/step", &async_step(&handlers, "a", &json!({}))).is(201);
     post("/engine/flow", &json!({"id": "f", "goals": ["a"]})).is(201);
-    let told = url(&handlers.wait_for("/a", 1)[0]);
-    let path = told.strip_prefix("http://flows.example.com/base").unwrap();
-    let mut follower = Follower::with(address, &[&right]).unwrap_or_else(|answer| panic!("{answer:?}"));
+    let call_url = handlers.wait_for_call("/a").webhook_url();
+    let path = call_url.strip_prefix("http://flows.example.com/base").unwrap();
+    let mut follower =
+        EventFollower::connect_with(address, &[&right]).unwrap_or_else(|answer| panic!("{answer:?}"));
     follower.follow("f");
-    let result = webhook(&format!("http://{address}{path}"), &done(&json!({"x": 1})));
+    let result = send_result(&format!("http://{address}{path}"), success(&json!({"x": 1})));
     result.unwrap().is(200);
-    let events = follower.until("flow_completed");
-    let shown = ["/engine/flow/f", "/engine", "/metrics"].map(|path| get(path).text());
-    let journal = world.call(&["events", "f", "--json"]).out;
-    let said = served.said();
+    let events = follower.read_until("flow_completed");
+    let states = ["/engine/flow/f", "/engine", "/metrics"].map(|path| get(path).text());
+    let journal = sandbox.call(&["events", "f", "--json"]).out;
+    let output = served.output();
     served.signal("TERM");
     let ended = served.wait().exits(0);
-    let texts = [&journal, &said, &ended.err, &format!("{events:?}")];
-    for text in shown.iter().chain(texts) {
+    let texts = [&journal, &output, &ended.err, &format!("{events:?}")];
+    for text in states.iter().chain(texts) {
         assert!(!text.contains(TOKEN), "{text}");
     }
     let calls = handlers.all();
@@ -124,11 +124,14 @@ fn with_a_token_whoever_shows_it_is_answered_and_it_stands_nowhere() {
 
 #[test]
 fn without_a_token_pages_and_foreign_names_are_refused() {
-    let world = World::new();
-    let handlers = StepServer::start();
-    let served =
-        Served::with(&world, &[&LOCAL[..], &["--public-url", "https://flows.example.com"]].concat(), &[]);
-    let step = giver(&handlers, "a", &json!({})).to_string();
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start();
+    let served = RunningServer::with(
+        &sandbox,
+        &[&LOCAL[..], &["--public-url", "https://flows.example.com"]].concat(),
+        &[],
+    );
+    let step = provider(&handlers, "a", &json!({})).to_string();
     let kind = "Content-Type: application/json";
     let post = |headers: &[&str]| send(&served, "POST", "/engine/step", headers, &step);
     for host in [
@@ -157,7 +160,7 @@ fn without_a_token_pages_and_foreign_names_are_refused() {
         "",
     );
     assert!(!preflight.head.contains("access-control"), "{}", preflight.head);
-    assert!(Follower::with(served.address(), &["Origin: http://localhost"]).is_err());
+    assert!(EventFollower::connect_with(served.address(), &["Origin: http://localhost"]).is_err());
     for kind in ["Content-Type: text/plain", "Content-Type: application/x-www-form-urlencoded", "X: no-type"]
     {
         post(&["Host: localhost", kind]).refused(415);
@@ -176,33 +179,33 @@ fn without_a_token_pages_and_foreign_names_are_refused() {
 
 #[test]
 fn a_request_that_is_too_large_or_too_slow_is_cut_and_others_are_answered() {
-    let world = World::new();
-    let served = Served::on(&world);
+    let sandbox = Sandbox::new();
+    let served = RunningServer::on(&sandbox);
     let address = served.address();
     let large = served.ask("POST", "/engine/step", &" ".repeat(5 << 20));
     large.refused(413);
-    let mut pieces = Connection::to(address);
-    pieces.say(b"POST /engine/step HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let mut pieces = Connection::open(address);
+    pieces.send_bytes(b"POST /engine/step HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
     let piece = [b"10000\r\n", &vec![b' '; 0x10000][..], b"\r\n"].concat();
-    let sent = (0..200).take_while(|_| pieces.say(&piece)).count();
-    match pieces.hear() {
+    let sent = (0..200).take_while(|_| pieces.send_bytes(&piece)).count();
+    match pieces.read_answer() {
         Some(answer) => drop(answer.refused(413)),
-        None => assert!(sent < 200, "nobody stopped it"),
+        None => assert!(sent < 200, "no limit stopped it"),
     }
-    // A head beyond all bounds.
-    let mut wide = Connection::to(address);
-    wide.say(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ");
-    wide.say(&vec![b'x'; 2 << 20]);
-    assert!(wide.hear().is_none_or(|answer| answer.status >= 400));
-    // Whoever never says what it wants, a byte at a time, keeps nobody else from being heard.
+    // Headers over the size limit.
+    let mut wide = Connection::open(address);
+    wide.send_bytes(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ");
+    wide.send_bytes(&vec![b'x'; 2 << 20]);
+    assert!(wide.read_answer().is_none_or(|answer| answer.status >= 400));
+    // A client that sends its request a byte at a time does not keep others from being answered.
     let slow: Vec<_> = (0..20)
         .map(|n| {
             thread::spawn(move || {
-                let mut slow = Connection::to(address);
+                let mut slow = Connection::open(address);
                 let began = Instant::now();
                 let head = if n % 2 == 0 { &b"GET /health HTTP/1.1\r\nX: "[..] } else { b"" };
-                slow.say(head);
-                while began.elapsed() < Duration::from_secs(25) && (n % 4 == 1 || slow.say(b"x")) {
+                slow.send_bytes(head);
+                while began.elapsed() < Duration::from_secs(25) && (n % 4 == 1 || slow.send_bytes(b"x")) {
                     if slow.is_closed(Duration::from_millis(200)) {
                         break;
                     }
@@ -222,20 +225,20 @@ fn a_request_that_is_too_large_or_too_slow_is_cut_and_others_are_answered() {
 
 #[test]
 fn steps_may_be_only_where_the_operator_allows_them() {
-    let world = World::new();
-    let handlers = StepServer::start().on("/a", &[Reply::status(503), Reply::outputs(&json!({"x": 1}))]);
-    let other = StepServer::start().on("/b", &[Reply::outputs(&json!({"x": 1}))]);
-    let served = Served::on(&world);
-    served.register(&giver(&handlers, "a", &json!({"max_retries": 1, "backoff": 300})));
-    served.begin("f", "a", &json!({}));
-    served.item("f", "a", |item| item["retry_count"] == 1);
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", &[Reply::status(503), Reply::x(1)]);
+    let other = ScriptedServer::start().on("/b", &[Reply::x(1)]);
+    let served = RunningServer::on(&sandbox);
+    served.register(&provider(&handlers, "a", &json!({"max_retries": 1, "backoff": 300})));
+    served.start_flow("f", "a", &json!({}));
+    served.wait_for_first_retry("f", "a");
     served.kill();
 
     let allowed = format!("{}/*", other.origin());
-    let served = Served::with(&world, &[&LOCAL[..], &["--allow-endpoint", &allowed]].concat(), &[]);
-    let flow = served.ends("f", "failed");
+    let served = RunningServer::on_with(&sandbox, &["--allow-endpoint", &allowed]);
+    let flow = served.wait_for_end("f", "failed");
     assert_eq!(handlers.all().len(), 1, "{flow:#}");
-    let mut step = giver(&handlers, "c", &json!({}));
+    let mut step = provider(&handlers, "c", &json!({}));
     let error = served.post("/engine/step", &step).refused(400);
     assert!(error.contains(&handlers.url("/c")), "{error}");
     for wrong in [
@@ -245,22 +248,20 @@ fn steps_may_be_only_where_the_operator_allows_them() {
         step["http"]["endpoint"] = json!(wrong);
         served.post("/engine/step", &step).refused(400);
     }
-    let mut watched = giver(&other, "b", &json!({}));
+    let mut watched = provider(&other, "b", &json!({}));
     watched["http"]["health_check"] = json!(handlers.url("/health"));
     served.post("/engine/step", &watched).refused(400);
-    served.register(&giver(&other, "b", &json!({})));
-    served.begin("g", "b", &json!({}));
-    served.ends("g", "completed");
-    // One that was registered before is not called.
-    served.begin("h", "a", &json!({}));
-    served.ends("h", "failed");
+    served.register(&provider(&other, "b", &json!({})));
+    served.run_flow("g", "b", &json!({}), "completed");
+    // A step that was registered before is not called either.
+    served.run_flow("h", "a", &json!({}), "failed");
     assert_eq!(handlers.all().len(), 1);
 }
 
 #[test]
 fn values_of_secrets_of_a_flow_by_file_stand_nowhere() {
     const SECRET: &str = "v3ry-s3cret-value";
-    let handlers = StepServer::start().on(
+    let handlers = ScriptedServer::start().on(
         "/a",
         &[
             Reply::status(503).header("X-Echo", SECRET),
@@ -268,25 +269,25 @@ fn values_of_secrets_of_a_flow_by_file_stand_nowhere() {
         ],
     );
     let endpoint = handlers.url("/a");
-    let world = World::of(&format!(
+    let sandbox = Sandbox::of(&format!(
         "mode: flow\ngoals: [a]\nsecrets: {{KEY: {{file: key.txt}}}}\nsteps:\n  - {{id: a, type: sync, http: {{endpoint: '{endpoint}'}}, \
          attributes: {{x: {{role: output}}}}, work_config: {{max_retries: 3, backoff: 1}}}}\n"
     ));
-    world.write("key.txt", SECRET);
-    let running = world.spawn(&["run", "w.yaml", "--json"]);
+    sandbox.write("key.txt", SECRET);
+    let running = sandbox.start_run();
     handlers.wait_for("/a", 2);
     running.kill();
-    let job = world.job();
-    let served = Served::with(&world, &[&LOCAL[..], &["--log-level", "debug"]].concat(), &[]);
+    let job = sandbox.job();
+    let served = RunningServer::on_with(&sandbox, &["--log-level", "debug"]);
     handlers.open("/a");
-    served.ends(&job, "failed");
+    served.wait_for_end(&job, "failed");
     let mut follower = served.follower();
     let state: Value = follower.follow(&job);
-    let journal = world.call(&["events", &job, "--json"]).exits(0).out;
-    let shown = served.flow(&job).to_string();
+    let journal = sandbox.stdout(&["events", &job, "--json"]);
+    let states = served.flow(&job).to_string();
     let engine = served.get("/engine").text();
-    for text in [&state.to_string(), &journal, &shown, &engine, &served.said()] {
+    for text in [&state.to_string(), &journal, &states, &engine, &served.output()] {
         assert!(!text.contains(SECRET), "{text}");
     }
-    assert!(!all(&world.events_of(&job), "attempt_failed").is_empty());
+    assert!(has_event(&sandbox.events_of(&job), "attempt_failed"));
 }

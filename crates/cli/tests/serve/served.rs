@@ -1,68 +1,77 @@
-//! A server of ours while it runs, and what its clients ask of it.
+//! `undaunted serve` while it runs, and the requests of its clients.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Connection, Follower};
-use crate::http_server::StepServer;
-use crate::processes::Running;
-use crate::world::{Ended, World};
+use crate::client::{Connection, EventFollower, HttpAnswer, send_result};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::processes::ChildProcess;
+use crate::sandbox::{FinishedProcess, Sandbox};
 
-pub(crate) struct Served {
-    running: Running,
+const LOCAL: [&str; 2] = ["--listen", "127.0.0.1:0"];
+
+pub(crate) struct RunningServer {
+    running: ChildProcess,
     out: PathBuf,
     address: SocketAddr,
 }
 
-impl Served {
-    /// A server somewhere, on the store of a world.
-    pub(crate) fn on(world: &World) -> Self {
-        Self::with(world, &["--listen", "127.0.0.1:0"], &[])
+impl RunningServer {
+    /// Starts a server on the store of a sandbox, at any free port.
+    pub(crate) fn on(sandbox: &Sandbox) -> Self {
+        Self::with(sandbox, &LOCAL, &[])
     }
 
-    /// One at an address that stays the same.
-    pub(crate) fn at(world: &World, address: &str) -> Self {
-        Self::with(world, &["--listen", address], &[])
+    /// The same with more arguments.
+    pub(crate) fn on_with(sandbox: &Sandbox, args: &[&str]) -> Self {
+        Self::with(sandbox, &[&LOCAL, args].concat(), &[])
     }
 
-    pub(crate) fn with(world: &World, args: &[&str], variables: &[(&str, &str)]) -> Self {
-        let (mut running, out) = Self::launch(world, args, variables);
-        let address = World::eventually("a server that listens", || {
-            let said = fs::read_to_string(&out).unwrap();
-            let address = said.strip_prefix("listening at http://");
+    pub(crate) fn at(sandbox: &Sandbox, address: &str) -> Self {
+        Self::with(sandbox, &["--listen", address], &[])
+    }
+
+    pub(crate) fn with(sandbox: &Sandbox, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let (mut running, out) = Self::launch(sandbox, args, variables);
+        let address = Sandbox::eventually("a server that listens", || {
+            let output = fs::read_to_string(&out).unwrap();
+            let address = output.strip_prefix("listening at http://");
             let address = address.and_then(|it| it.strip_suffix('\n'));
-            assert!(address.is_some() || !running.has_ended(), "{}", running.said());
+            assert!(address.is_some() || !running.has_ended(), "{}", running.stderr());
             Some(address?.parse().unwrap())
         });
         Self { running, out, address }
     }
 
-    /// Starts one, and gives the file it writes to.
-    fn launch(world: &World, args: &[&str], variables: &[(&str, &str)]) -> (Running, PathBuf) {
+    /// Starts a server. Returns the file of its stdout as well.
+    fn launch(sandbox: &Sandbox, args: &[&str], variables: &[(&str, &str)]) -> (ChildProcess, PathBuf) {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let said = |what: &str| world.path(&format!("server-{number}.{what}"));
-        let (out, err) = (said("out"), said("err"));
-        let mut command = world.program(&[&["serve"], args].concat(), variables);
+        let output = |stream: &str| sandbox.path(&format!("server-{number}.{stream}"));
+        let (out, err) = (output("out"), output("err"));
+        let mut command = sandbox.program(&[&["serve"], args].concat(), variables);
         command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
-        let running = Running::new(command.spawn().unwrap(), out.clone(), err);
+        let running = ChildProcess::new(command.spawn().unwrap(), out.clone(), err);
         (running, out)
     }
 
-    /// One that is expected to end by itself.
-    pub(crate) fn refused(world: &World, args: &[&str], variables: &[(&str, &str)]) -> Ended {
-        Self::launch(world, args, variables).0.wait()
+    /// Starts a server that is expected to refuse its arguments or variables.
+    #[track_caller]
+    pub(crate) fn refused(sandbox: &Sandbox, args: &[&str], variables: &[(&str, &str)]) -> FinishedProcess {
+        Self::launch(sandbox, args, variables).0.wait().exits(2)
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub(crate) fn is_gone(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         self.running.has_ended()
     }
 
@@ -75,51 +84,51 @@ impl Served {
         self.running.signal(name);
     }
 
-    pub(crate) fn wait(self) -> Ended {
+    pub(crate) fn wait(self) -> FinishedProcess {
         self.running.wait()
     }
 
-    /// Asks it to end, and waits until it has.
-    pub(crate) fn end(self) {
+    /// Sends SIGTERM and waits for the clean end.
+    pub(crate) fn stop(self) {
         self.signal("TERM");
         self.wait().exits(0);
     }
 
-    /// What it has logged so far: every line is an object.
+    /// The log so far, as JSON lines.
     pub(crate) fn log(&self) -> Vec<Value> {
-        let said = self.running.said();
+        let log = self.running.stderr();
         // The last line may be half written.
-        let whole = said.rfind('\n').map_or("", |end| &said[..end]);
-        let lines = whole.lines();
+        let complete = log.rfind('\n').map_or("", |end| &log[..end]);
+        let lines = complete.lines();
         lines.map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
     }
 
-    /// What it has said so far, on both outputs.
-    pub(crate) fn said(&self) -> String {
-        fs::read_to_string(&self.out).unwrap() + &self.running.said()
+    /// Stdout and stderr so far.
+    pub(crate) fn output(&self) -> String {
+        fs::read_to_string(&self.out).unwrap() + &self.running.stderr()
     }
 
-    pub(crate) fn try_ask(&self, method: &str, path: &str, body: &str) -> Option<Answer> {
-        Connection::try_to(self.address)?.ask(method, path, body)
+    pub(crate) fn try_ask(&self, method: &str, path: &str, body: &str) -> Option<HttpAnswer> {
+        Connection::try_open(self.address)?.ask(method, path, body)
     }
 
     #[track_caller]
-    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> HttpAnswer {
         self.try_ask(method, path, body).unwrap()
     }
 
     #[track_caller]
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> HttpAnswer {
         self.ask("GET", path, "")
     }
 
     #[track_caller]
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> HttpAnswer {
         self.ask("POST", path, &body.to_string())
     }
 
-    pub(crate) fn follower(&self) -> Follower {
-        Follower::of(self.address)
+    pub(crate) fn follower(&self) -> EventFollower {
+        EventFollower::connect(self.address)
     }
 
     #[track_caller]
@@ -127,12 +136,30 @@ impl Served {
         self.post("/engine/step", step).is(201);
     }
 
-    /// Starts a flow that reaches one step.
+    /// Starts a flow with one goal.
     #[track_caller]
-    pub(crate) fn begin(&self, id: &str, goal: &str, init: &Value) {
-        let wanted = json!({"id": id, "goals": [goal], "init": init});
-        let answer = self.post("/engine/flow", &wanted).is(201);
+    pub(crate) fn start_flow(&self, id: &str, goal: &str, init: &Value) {
+        self.start_flow_with(id, &json!({"goals": [goal], "init": init}));
+    }
+
+    /// Starts a flow.
+    #[track_caller]
+    pub(crate) fn start_flow_with(&self, id: &str, body: &Value) {
+        let mut body = body.clone();
+        body["id"] = json!(id);
+        let answer = self.post("/engine/flow", &body).is(201);
         assert_eq!(answer["flow_id"], id);
+    }
+
+    #[track_caller]
+    pub(crate) fn query(&self, query: &Value) -> Value {
+        self.post("/engine/flow/query", query).is(200)
+    }
+
+    /// Waits until this many flows have completed.
+    pub(crate) fn wait_for_completed(&self, many: usize) {
+        let query = json!({"statuses": ["completed"], "limit": 1});
+        Sandbox::wait_until("the end of all flows", || self.query(&query)["total"] == many);
     }
 
     #[track_caller]
@@ -140,50 +167,105 @@ impl Served {
         self.get(&format!("/engine/flow/{id}")).is(200)
     }
 
-    /// Waits until a flow is as it should be.
-    pub(crate) fn until(&self, id: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        World::eventually(what, || Some(self.flow(id)).filter(&wanted))
+    /// Waits until a flow satisfies a condition.
+    pub(crate) fn wait_for_flow(&self, id: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        Sandbox::eventually(what, || Some(self.flow(id)).filter(&wanted))
     }
 
-    /// Waits until a flow has ended so.
+    /// Waits for the end of a flow, which must have this status.
     #[track_caller]
-    pub(crate) fn ends(&self, id: &str, status: &str) -> Value {
-        let flow = self.until(id, "the end of a flow", |flow| flow["status"] != "active");
+    pub(crate) fn wait_for_end(&self, id: &str, status: &str) -> Value {
+        let flow = self.wait_for_flow(id, "the end of a flow", |flow| flow["status"] != "active");
         assert_eq!(flow["status"], status, "{flow:#}");
         flow
     }
 
-    /// Waits until the only item of a step is as it should be.
-    pub(crate) fn item(&self, id: &str, step: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let flow = self.until(id, step, |flow| only(flow, step).is_some_and(&wanted));
-        only(&flow, step).unwrap().clone()
+    /// Starts a flow with one goal and waits for its end.
+    #[track_caller]
+    pub(crate) fn run_flow(&self, id: &str, goal: &str, init: &Value, status: &str) -> Value {
+        self.start_flow(id, goal, init);
+        self.wait_for_end(id, status)
     }
 
-    /// Waits until a flow has a place in the state of the engine.
-    pub(crate) fn deactivated(&self, id: &str) {
-        World::eventually("a flow that is deactivated", || {
+    /// Waits until the only item of a step satisfies a condition.
+    pub(crate) fn wait_for_item(&self, id: &str, step: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let flow = self.wait_for_flow(id, step, |flow| only_item(flow, step).is_some_and(&wanted));
+        only_item(&flow, step).unwrap().clone()
+    }
+
+    /// Waits for the first retry of the only item of a step.
+    pub(crate) fn wait_for_first_retry(&self, id: &str, step: &str) -> Value {
+        self.wait_for_item(id, step, |item| item["retry_count"] == 1)
+    }
+
+    /// Waits for the end of a flow whose output `x` has this value.
+    #[track_caller]
+    pub(crate) fn completes_with_x(&self, id: &str, x: &Value) -> Value {
+        let flow = self.wait_for_end(id, "completed");
+        assert_eq!(flow["attributes"]["x"]["value"], *x, "{flow:#}");
+        flow
+    }
+
+    /// Waits until the catalog lists a flow as deactivated.
+    pub(crate) fn wait_for_deactivation(&self, id: &str) {
+        Sandbox::wait_until("a flow that is deactivated", || {
             let engine = self.get("/engine").is(200);
-            let mut gone = engine["deactivated"].as_array().unwrap().iter();
-            gone.find(|flow| flow["flow_id"] == id).map(|_| ())
+            let mut deactivated = engine["deactivated"].as_array().unwrap().iter();
+            deactivated.any(|flow| flow["flow_id"] == id)
         });
     }
 }
 
+/// A server and the handlers of its only step `a`, which outputs `x`.
+pub(crate) fn one_step(replies: &[Reply], work: &Value) -> (Sandbox, ScriptedServer, RunningServer) {
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", replies);
+    let served = RunningServer::on(&sandbox);
+    served.register(&provider(&handlers, "a", work));
+    (sandbox, handlers, served)
+}
+
+/// Starts flows `0..many` on these servers in turn, over 16 connections to each at the same time.
+pub(crate) fn start_flows(servers: &[SocketAddr], many: usize, flow: impl Fn(usize) -> Value + Sync) {
+    const CLIENTS: usize = 16;
+    let flow = &flow;
+    thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            scope.spawn(move || {
+                let connections = servers.iter().map(|server| Connection::open(*server));
+                let mut connections: Vec<Connection> = connections.collect();
+                for n in (client..many).step_by(CLIENTS) {
+                    let connection = &mut connections[n / CLIENTS % servers.len()];
+                    let flow = flow(n);
+                    let answer = connection.ask("POST", "/engine/flow", &flow.to_string()).unwrap().is(201);
+                    assert_eq!(answer["flow_id"], flow["id"]);
+                }
+            });
+        }
+    });
+}
+
+/// Sends a result until a server accepts it.
+pub(crate) fn deliver(url: &str, result: impl AsRef<[u8]>) {
+    Sandbox::wait_until("an accepted result", || {
+        send_result(url, &result).is_some_and(|answer| answer.status == 200)
+    });
+}
+
 /// The only item of a step.
-pub(crate) fn only<'f>(flow: &'f Value, step: &str) -> Option<&'f Value> {
+pub(crate) fn only_item<'f>(flow: &'f Value, step: &str) -> Option<&'f Value> {
     let items = flow["executions"][step]["work_items"].as_object()?;
     assert!(items.len() <= 1, "{flow:#}");
     items.values().next()
 }
 
-/// A text has this in it.
-#[track_caller]
-pub(crate) fn says(text: &Value, word: &str) {
-    assert!(text.as_str().unwrap().contains(word), "{text}");
+/// A `work_config` with this many retries, which follow at once.
+pub(crate) fn retries(max: i64) -> Value {
+    json!({"max_retries": max, "backoff": 1})
 }
 
-/// The definition of a step whose address is its id.
-pub(crate) fn step(handlers: &StepServer, id: &str, attributes: &Value, more: &Value) -> Value {
+/// The definition of a sync step whose path is its id.
+pub(crate) fn step(handlers: &ScriptedServer, id: &str, attributes: &Value, more: &Value) -> Value {
     let mut step = json!({
         "id": id, "name": id, "type": "sync",
         "http": {"endpoint": handlers.url(&format!("/{id}"))},
@@ -195,21 +277,20 @@ pub(crate) fn step(handlers: &StepServer, id: &str, attributes: &Value, more: &V
     step
 }
 
-/// A step that requires nothing, gives `x`, and is retried like this.
-pub(crate) fn giver(handlers: &StepServer, id: &str, work: &Value) -> Value {
+/// A step that requires nothing and outputs `x`, with this `work_config`.
+pub(crate) fn provider(handlers: &ScriptedServer, id: &str, work: &Value) -> Value {
     let more = json!({"work_config": work});
     step(handlers, id, &json!({"x": {"role": "output"}}), &more)
 }
 
-/// An address that stays the same over kills, from where the system gives none away by itself.
-pub(crate) fn address() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let own = u16::try_from(std::process::id() % 500).unwrap() * 20;
-    loop {
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let address = format!("127.0.0.1:{}", 10_000 + (own + next) % 10_000);
-        if TcpListener::bind(&address).is_ok() {
-            return address;
-        }
-    }
+/// A step like [`giver`] whose result comes by webhook.
+pub(crate) fn async_step(handlers: &ScriptedServer, id: &str, work: &Value) -> Value {
+    let mut step = provider(handlers, id, work);
+    step["type"] = json!("async");
+    step
+}
+
+/// A step that requires `x` and outputs `y`.
+pub(crate) fn follower_step(handlers: &ScriptedServer, id: &str, more: &Value) -> Value {
+    step(handlers, id, &json!({"x": {"role": "required"}, "y": {"role": "output"}}), more)
 }

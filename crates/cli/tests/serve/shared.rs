@@ -4,96 +4,88 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::client::webhook;
-use crate::history::{all, is_lawful, outcomes};
-use crate::http_server::{Reply, StepServer};
-use crate::served::{Served, giver, only, step};
-use crate::webhooks::{done, later, taken_on, url};
-use crate::world::World;
+use crate::client::{send_result, success};
+use crate::history::{all, outcomes};
+use crate::http_server::{Reply, ScriptedServer};
+use crate::sandbox::Sandbox;
+use crate::served::{RunningServer, async_step, deliver, only_item, provider, retries, step};
 
 #[test]
 fn each_of_two_servers_runs_its_flows_and_knows_those_of_the_other() {
-    let world = World::new();
-    let handlers =
-        StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]).on("/later", &[taken_on()]);
-    let (one, two) = (Served::on(&world), Served::on(&world));
-    one.register(&giver(&handlers, "a", &json!({})));
-    let mut other = giver(&handlers, "a", &json!({}));
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start().on("/a", &[Reply::x(1)]).on("/later", &[Reply::accepted()]);
+    let (one, two) = (RunningServer::on(&sandbox), RunningServer::on(&sandbox));
+    one.register(&provider(&handlers, "a", &json!({})));
+    let mut other = provider(&handlers, "a", &json!({}));
     other["name"] = json!("another");
     two.post("/engine/step", &other).refused(409);
-    two.register(&later(&handlers, "later", &json!({"max_retries": 1, "backoff": 1})));
+    two.register(&async_step(&handlers, "later", &retries(1)));
     for n in 0..20 {
         let served = if n % 2 == 0 { &one } else { &two };
-        served.begin(&format!("f{n}"), "a", &json!({}));
+        served.start_flow(&format!("f{n}"), "a", &json!({}));
     }
-    // The same flow begun at both is one flow.
-    one.begin("same", "a", &json!({}));
-    two.begin("same", "a", &json!({}));
+    // The same flow started on both servers is one flow.
+    one.start_flow("same", "a", &json!({}));
+    two.start_flow("same", "a", &json!({}));
     two.post("/engine/flow", &json!({"id": "same", "goals": ["later"]})).refused(409);
     for n in 0..20 {
         let id = format!("f{n}");
-        let seen = two.ends(&id, "completed");
-        assert_eq!(one.flow(&id), seen);
+        let flow = two.wait_for_end(&id, "completed");
+        assert_eq!(one.flow(&id), flow);
     }
-    one.ends("same", "completed");
+    one.wait_for_end("same", "completed");
     assert_eq!(handlers.requests("/a").len(), 21);
     assert_eq!(one.get("/engine/flow").is(200)["count"], 21);
 
-    // A result that comes to the wrong one is handed on, and counts once.
-    one.begin("late", "later", &json!({}));
-    let told = url(&handlers.wait_for("/later", 1)[0]);
-    let wrong = told.replace(&one.address().to_string(), &two.address().to_string());
-    assert_ne!(told, wrong);
-    World::eventually("a result that is taken", || {
-        webhook(&wrong, &done(&json!({"x": 8}))).filter(|answer| answer.status == 200)
-    });
-    let flow = two.ends("late", "completed");
+    // A result that reaches the wrong server is forwarded, and counts once.
+    one.start_flow("late", "later", &json!({}));
+    let address = handlers.wait_for_call("/later").webhook_url();
+    let wrong = address.replace(&one.address().to_string(), &two.address().to_string());
+    assert_ne!(address, wrong);
+    deliver(&wrong, success(&json!({"x": 8})));
+    let flow = two.wait_for_end("late", "completed");
     assert_eq!(flow["attributes"]["x"]["value"], 8);
-    webhook(&wrong, &done(&json!({"x": 9}))).unwrap().is(200);
-    webhook(&told, &done(&json!({"x": 9}))).unwrap().is(200);
-    webhook(&format!("{wrong}0"), &done(&json!({"x": 9}))).unwrap().refused(404);
-    let events = world.events_of("late");
-    is_lawful(&events);
+    send_result(&wrong, success(&json!({"x": 9}))).unwrap().is(200);
+    send_result(&address, success(&json!({"x": 9}))).unwrap().is(200);
+    send_result(&format!("{wrong}0"), success(&json!({"x": 9}))).unwrap().refused(404);
+    let events = sandbox.lawful_events_of("late");
     assert_eq!(outcomes(&events), ["success"]);
     assert_eq!(handlers.requests("/later").len(), 1);
 }
 
 #[test]
 fn the_flows_of_a_server_that_was_killed_are_taken_over_by_the_other() {
-    let world = World::new();
-    let handlers = StepServer::start()
-        .on("/wait", &[Reply::status(503), Reply::outputs(&json!({"x": 1}))])
+    let sandbox = Sandbox::new();
+    let handlers = ScriptedServer::start()
+        .on("/wait", &[Reply::status(503), Reply::x(1)])
         .on("/call", &[Reply::outputs(&json!({"x": 2})).gated()])
-        .on("/later", &[taken_on()])
+        .on("/later", &[Reply::accepted()])
         .on("/a", &[Reply::outputs(&json!({"y": 3}))]);
-    let (one, two) = (Served::on(&world), Served::on(&world));
+    let (one, two) = (RunningServer::on(&sandbox), RunningServer::on(&sandbox));
     let slow = json!({"max_retries": 1, "backoff": 1000, "backoff_type": "fixed"});
-    one.register(&giver(&handlers, "wait", &slow));
-    one.register(&giver(&handlers, "call", &json!({"max_retries": 1, "backoff": 1})));
-    one.register(&later(&handlers, "later", &json!({"max_retries": 1, "backoff": 1})));
-    one.begin("waiting", "wait", &json!({}));
-    one.begin("calling", "call", &json!({}));
-    one.begin("later", "later", &json!({}));
-    two.begin("own", "call", &json!({}));
+    one.register(&provider(&handlers, "wait", &slow));
+    one.register(&provider(&handlers, "call", &retries(1)));
+    one.register(&async_step(&handlers, "later", &retries(1)));
+    one.start_flow("waiting", "wait", &json!({}));
+    one.start_flow("calling", "call", &json!({}));
+    one.start_flow("later", "later", &json!({}));
+    two.start_flow("own", "call", &json!({}));
     let attributes = json!({"y": {"role": "output"}});
     one.register(&step(&handlers, "a", &attributes, &json!({})));
-    let waiting = one.item("waiting", "wait", |item| item["retry_count"] == 1);
+    let waiting = one.wait_for_item("waiting", "wait", |item| item["retry_count"] == 1);
     handlers.wait_for("/call", 2);
-    World::eventually("an accepted call", || {
-        let events = world.events_of("later");
-        (!all(&events, "attempt_accepted").is_empty()).then_some(())
-    });
-    let told = url(&handlers.requests("/later")[0]);
-    let told = told.replace(&one.address().to_string(), &two.address().to_string());
+    sandbox.wait_for_event_of("later", "attempt_accepted");
+    let address = handlers.requests("/later")[0].webhook_url();
+    let address = address.replace(&one.address().to_string(), &two.address().to_string());
     one.kill();
     let killed = Instant::now();
-    // A result takes the flow over at once.
-    webhook(&told, &done(&json!({"x": 4}))).unwrap().is(200);
-    two.ends("later", "completed");
+    // A result makes the other server claim the flow at once.
+    send_result(&address, success(&json!({"x": 4}))).unwrap().is(200);
+    two.wait_for_end("later", "completed");
     handlers.wait_for("/call", 3);
     handlers.open("/call");
     for id in ["waiting", "calling", "own"] {
-        two.ends(id, "completed");
+        two.wait_for_end(id, "completed");
     }
     assert!(killed.elapsed() < Duration::from_secs(15));
     for (id, expected) in [
@@ -102,13 +94,12 @@ fn the_flows_of_a_server_that_was_killed_are_taken_over_by_the_other() {
         ("later", &["success"]),
         ("own", &["success"]),
     ] {
-        let events = world.events_of(id);
-        is_lawful(&events);
+        let events = sandbox.lawful_events_of(id);
         assert_eq!(outcomes(&events), expected, "{id}");
-        two.deactivated(id);
+        two.wait_for_deactivation(id);
     }
-    assert_eq!(all(&world.events_of("waiting"), "retry_scheduled")[0]["due_at"], waiting["next_retry_at"]);
-    assert_eq!(only(&two.flow("calling"), "call").unwrap()["retry_count"], 1);
+    assert_eq!(all(&sandbox.events_of("waiting"), "retry_scheduled")[0]["due_at"], waiting["next_retry_at"]);
+    assert_eq!(only_item(&two.flow("calling"), "call").unwrap()["retry_count"], 1);
     assert_eq!(handlers.requests("/call").len(), 3);
     assert_eq!(handlers.requests("/wait").len(), 2);
 }

@@ -6,7 +6,7 @@ use undaunted_engine::update::{WorkflowUpdate, compare};
 use undaunted_engine::workflow::{CommandBreaker, DiagnosticCode, Operator, Source, Workflow, check};
 use undaunted_policy::{BreakerSettings, FailureCause};
 
-use crate::fixture::{TestedJob, golden, secs, submitted};
+use crate::fixture::{TestedJob, golden, secs};
 
 const PER_ORIGIN: fn() -> Operator = || Operator { breaker_per_origin: true, ..Operator::default() };
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use undaunted_engine::input::Input;
 use undaunted_policy::{CircuitState, FailureCause};
 
-use crate::fixture::{EXIT_1, ProcessModel, act, at, item_at, secs};
+use crate::fixture::{EXIT_1, ProcessModel, at, item_at, secs};
 
 const NAME: &str = "payments";
 

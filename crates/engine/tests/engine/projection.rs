@@ -12,7 +12,7 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::view::Projection;
 use undaunted_engine::view::history::Histories;
 
-use crate::fixture::{JobWalk, OwnerAction, TestedJob, act, digest, fold, owner_action, workflow};
+use crate::fixture::{JobWalk, OwnerAction, TestedJob, act, digest, owner_action, workflow};
 
 /// A journal, and its length after every decision.
 struct RecordedJob {

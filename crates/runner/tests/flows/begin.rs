@@ -8,14 +8,14 @@ use undaunted_runner::flows::{BeginError, BegunFlow, FlowSubmission, PlanError};
 
 use crate::engine::Engine;
 use crate::fixture::{FlowFixture, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
 fn ok() -> Reply {
     Reply::outputs(&json!({"y": 1}))
 }
 
 /// A store with a step that makes `y` from `x`.
-fn make(server: &StepServer, work: &Value) -> FlowFixture {
+fn make(server: &ScriptedServer, work: &Value) -> FlowFixture {
     let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
     FlowFixture::of(&[step("make", &server.url("/make"), &attributes, work)])
 }
@@ -28,7 +28,7 @@ fn stored(fixture: &FlowFixture) -> Vec<String> {
 
 #[test]
 fn a_goal_that_is_not_registered_is_refused_by_name() {
-    let server = StepServer::start().on("/make", &[ok()]);
+    let server = ScriptedServer::start().on("/make", &[ok()]);
     let fixture = make(&server, &Value::Null);
     let engine = fixture.engine();
     let mut asked = wanted("a", "make", &json!({"x": 1}));
@@ -45,7 +45,7 @@ fn a_goal_that_is_not_registered_is_refused_by_name() {
 
 #[test]
 fn a_missing_input_is_named_and_nothing_is_begun() {
-    let server = StepServer::start().on("/make", &[ok()]);
+    let server = ScriptedServer::start().on("/make", &[ok()]);
     let fixture = make(&server, &Value::Null);
     let attributes = json!({"y": {"role": "required"}, "region": {"role": "required"}});
     fixture.register(&step("use", &server.url("/use"), &attributes, &Value::Null));
@@ -67,7 +67,7 @@ fn a_missing_input_is_named_and_nothing_is_begun() {
 
 #[test]
 fn an_existing_flow_is_not_begun_again_and_a_different_one_of_its_name_is_refused() {
-    let server = StepServer::start().on("/make", &[ok().gated()]);
+    let server = ScriptedServer::start().on("/make", &[ok().gated()]);
     let fixture = make(&server, &Value::Null);
     fixture.register(&step("other", &server.url("/other"), &json!({}), &Value::Null));
     let engine = fixture.engine();
@@ -103,7 +103,7 @@ fn an_existing_flow_is_not_begun_again_and_a_different_one_of_its_name_is_refuse
 fn of_many_concurrent_starts_of_one_flow_exactly_one_begins_it() {
     const FLOWS: usize = 30;
     const WHO: usize = 4;
-    let server = StepServer::start().on("/make", &[ok()]);
+    let server = ScriptedServer::start().on("/make", &[ok()]);
     let fixture = make(&server, &Value::Null);
     let engines = [fixture.engine(), fixture.engine()];
     for flow in 0..FLOWS {
@@ -132,7 +132,7 @@ fn of_many_concurrent_starts_of_one_flow_exactly_one_begins_it() {
 #[test]
 fn of_many_concurrent_starts_of_different_flows_of_one_name_exactly_one_succeeds() {
     const FLOWS: usize = 30;
-    let server = StepServer::start().on("/make", &[ok()]);
+    let server = ScriptedServer::start().on("/make", &[ok()]);
     let fixture = make(&server, &Value::Null);
     let engine = fixture.engine();
     for flow in 0..FLOWS {
@@ -164,7 +164,7 @@ fn of_many_concurrent_starts_of_different_flows_of_one_name_exactly_one_succeeds
 
 #[test]
 fn goals_init_labels_and_budgets_are_stored_with_the_flow() {
-    let server = StepServer::start().on("/make", &[ok()]);
+    let server = ScriptedServer::start().on("/make", &[ok()]);
     let fixture = make(&server, &Value::Null);
     let engine = fixture.engine();
     let labels = [("team", "blue"), ("tier", "1")];
@@ -200,7 +200,7 @@ fn goals_init_labels_and_budgets_are_stored_with_the_flow() {
 
 #[test]
 fn the_retry_budget_of_a_flow_is_enforced() {
-    let server = StepServer::start().on("/make", &[Reply::status(503)]);
+    let server = ScriptedServer::start().on("/make", &[Reply::status(503)]);
     let work = json!({"max_retries": 10, "backoff": 1});
     let fixture = make(&server, &work);
     let engine = fixture.engine();
@@ -214,7 +214,7 @@ fn the_retry_budget_of_a_flow_is_enforced() {
 
 #[test]
 fn flows_of_one_name_in_two_stores_have_different_tokens() {
-    let server = StepServer::start().on("/make", &[Reply::status(503), ok()]);
+    let server = ScriptedServer::start().on("/make", &[Reply::status(503), ok()]);
     let fixtures = [0, 1].map(|_| make(&server, &json!({"max_retries": 3, "backoff": 1})));
     let mut tokens = Vec::new();
     for fixture in &fixtures {

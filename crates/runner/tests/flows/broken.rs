@@ -6,7 +6,7 @@ use undaunted_runner::journal;
 use undaunted_store::Append;
 
 use crate::fixture::{FlowFixture, activated, now, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
 /// Alters a byte in the middle of the row with this record.
 fn damage(fixture: &FlowFixture, flow: &str, version: u64) {
@@ -60,7 +60,7 @@ fn a_flow_whose_secrets_cannot_be_read_is_reported_and_not_claimed() {
 
 #[test]
 fn broken_flows_are_reported_and_the_others_are_resumed() {
-    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
+    let server = ScriptedServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
     let asked = wanted("template", "s", &json!({}));
     let flows = ["altered", "good-1", "good-2", "headless", "later", "unplanned"];

@@ -13,13 +13,13 @@ use undaunted_store::{SqliteStore, Store, Version};
 
 use crate::engine::{Engine, HostOptions};
 use crate::fixture::{FlowFixture, activated, now, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
-fn server() -> StepServer {
-    StepServer::start().on("/s", &[Reply::outputs(&json!({"y": 1}))])
+fn server() -> ScriptedServer {
+    ScriptedServer::start().on("/s", &[Reply::outputs(&json!({"y": 1}))])
 }
 
-fn fixture(server: &StepServer) -> FlowFixture {
+fn fixture(server: &ScriptedServer) -> FlowFixture {
     let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
     FlowFixture::of(&[step("s", &server.url("/s"), &attributes, &Value::Null)])
 }

@@ -5,12 +5,12 @@ use undaunted_engine::workflow::{checks_made, plain_definition};
 use undaunted_runner::flows::BegunFlow;
 
 use crate::fixture::{FlowFixture, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
 #[test]
 fn steps_are_checked_when_registered_and_not_for_each_flow() {
     let fine = Reply::outputs(&json!({"y": 1, "z": 1}));
-    let server = StepServer::start();
+    let server = ScriptedServer::start();
     let server = server.on("/first", std::slice::from_ref(&fine)).on("/last", std::slice::from_ref(&fine));
     let first = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let last = json!({"y": {"role": "required"}, "z": {"role": "output"}});

@@ -6,7 +6,7 @@ use undaunted_engine::workflow::plain_definition;
 
 use crate::engine::HostOptions;
 use crate::fixture::{FlowFixture, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
 /// A definition with another value for a key.
 fn with(key: &str, value: Value) -> Value {
@@ -141,7 +141,7 @@ fn a_step_with_an_endpoint_that_is_not_allowed_is_refused() {
 
 #[test]
 fn a_stored_flow_does_not_call_an_endpoint_that_is_no_longer_allowed() {
-    let server = StepServer::start().on("/again", &[Reply::status(503)]);
+    let server = ScriptedServer::start().on("/again", &[Reply::status(503)]);
     let fixture = FlowFixture::of(&[step(
         "again",
         &server.url("/again"),

@@ -7,12 +7,12 @@ use undaunted_runner::drive::DeliveryOutcome::{Taken, Unknown};
 use undaunted_runner::request::ArrivedResult;
 
 use crate::fixture::{FlowFixture, async_step, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
 const RESULT: &str = r#"{"y": 7}"#;
 
 /// An asynchronous step, and a step that uses its output.
-fn fixture(server: &StepServer, work: &Value) -> FlowFixture {
+fn fixture(server: &ScriptedServer, work: &Value) -> FlowFixture {
     let y = json!({"y": {"role": "output"}});
     FlowFixture::of(&[
         async_step("later", &server.url("/later"), &y, work),
@@ -20,12 +20,14 @@ fn fixture(server: &StepServer, work: &Value) -> FlowFixture {
     ])
 }
 
-fn server() -> StepServer {
-    StepServer::start().on("/later", &[Reply::outputs(&json!({}))]).on("/use", &[Reply::outputs(&json!({}))])
+fn server() -> ScriptedServer {
+    ScriptedServer::start()
+        .on("/later", &[Reply::outputs(&json!({}))])
+        .on("/use", &[Reply::outputs(&json!({}))])
 }
 
 /// The receipt token of the last request.
-fn token(server: &StepServer) -> String {
+fn token(server: &ScriptedServer) -> String {
     server.wait_for("/later", 1).pop().unwrap().token().to_owned()
 }
 

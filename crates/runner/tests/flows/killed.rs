@@ -11,7 +11,7 @@ use undaunted_runner::flows::FlowSubmission;
 
 use crate::engine::Engine;
 use crate::fixture::{FlowFixture, async_step, step, wanted};
-use crate::http_server::{Reply, Request, StepServer};
+use crate::http_server::{ReceivedRequest, Reply, ScriptedServer};
 
 fn ok() -> Reply {
     Reply::outputs(&json!({"y": 1}))
@@ -20,7 +20,7 @@ fn ok() -> Reply {
 /// A flow whose host was killed during so many calls of a gated path, recovered by a second host.
 fn killed_while_calling(
     fixture: &FlowFixture,
-    server: &StepServer,
+    server: &ScriptedServer,
     flow: &FlowSubmission,
     (path, calls): (&str, usize),
 ) -> Engine {
@@ -50,7 +50,7 @@ fn instant(at: Timestamp) -> SystemTime {
 
 #[test]
 fn a_running_attempt_is_interrupted_and_repeated_with_its_token_and_the_next_number() {
-    let server = StepServer::start().on("/s", &[ok().gated()]);
+    let server = ScriptedServer::start().on("/s", &[ok().gated()]);
     let each = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1, "parallelism": 3});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &each, &work)]);
@@ -66,7 +66,7 @@ fn a_running_attempt_is_interrupted_and_repeated_with_its_token_and_the_next_num
     engine.completes("a");
     let sent = server.requests("/s");
     assert_eq!(sent.len(), 6);
-    let tokens = |sent: &[Request]| {
+    let tokens = |sent: &[ReceivedRequest]| {
         let mut tokens: Vec<(String, String)> =
             sent.iter().map(|sent| (sent.json()["arguments"].to_string(), sent.token().to_owned())).collect();
         tokens.sort();
@@ -87,7 +87,7 @@ fn a_running_attempt_is_interrupted_and_repeated_with_its_token_and_the_next_num
 
 #[test]
 fn an_interrupted_attempt_is_repeated_without_delay() {
-    let server = StepServer::start().on("/s", &[ok().gated()]);
+    let server = ScriptedServer::start().on("/s", &[ok().gated()]);
     let work = json!({"max_retries": 3, "backoff": 50_000});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
     let engine = killed_while_calling(&fixture, &server, &wanted("a", "s", &json!({})), ("/s", 1));
@@ -99,7 +99,7 @@ fn an_interrupted_attempt_is_repeated_without_delay() {
 
 #[test]
 fn an_interrupted_attempt_without_retries_fails_as_interrupted() {
-    let server = StepServer::start().on("/s", &[ok().gated()]);
+    let server = ScriptedServer::start().on("/s", &[ok().gated()]);
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &json!({"max_retries": 0}))]);
     let engine = killed_while_calling(&fixture, &server, &wanted("a", "s", &json!({})), ("/s", 1));
     assert_eq!(engine.left("a"), Ok(JobStage::Failed));
@@ -109,7 +109,7 @@ fn an_interrupted_attempt_without_retries_fails_as_interrupted() {
 
 #[test]
 fn a_waiting_retry_keeps_its_due_time_after_a_kill() {
-    let server = StepServer::start().on("/s", &[Reply::status(503), ok()]);
+    let server = ScriptedServer::start().on("/s", &[Reply::status(503), ok()]);
     let work = json!({"max_retries": 3, "backoff": 2500, "backoff_type": "fixed"});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
     let mut process = fixture.process();
@@ -133,7 +133,7 @@ fn a_waiting_retry_keeps_its_due_time_after_a_kill() {
 
 #[test]
 fn a_retry_that_fell_due_without_a_host_starts_at_once() {
-    let server = StepServer::start().on("/s", &[Reply::status(503), ok()]);
+    let server = ScriptedServer::start().on("/s", &[Reply::status(503), ok()]);
     let work = json!({"max_retries": 3, "backoff": 300, "backoff_type": "fixed"});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
     let mut process = fixture.process();
@@ -152,7 +152,7 @@ fn a_retry_that_fell_due_without_a_host_starts_at_once() {
 
 #[test]
 fn pending_items_of_an_active_step_begin_once() {
-    let server = StepServer::start().on("/s", &[ok().gated()]);
+    let server = ScriptedServer::start().on("/s", &[ok().gated()]);
     let each = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1, "parallelism": 1});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &each, &work)]);
@@ -168,7 +168,7 @@ fn pending_items_of_an_active_step_begin_once() {
 
 #[test]
 fn completed_items_are_not_repeated_and_the_next_step_begins() {
-    let server = StepServer::start().on("/first", &[ok()]).on("/second", &[ok().gated()]);
+    let server = ScriptedServer::start().on("/first", &[ok()]).on("/second", &[ok().gated()]);
     let fixture = FlowFixture::of(&[
         step("first", &server.url("/first"), &json!({"y": {"role": "output"}}), &Value::Null),
         step(
@@ -186,7 +186,7 @@ fn completed_items_are_not_repeated_and_the_next_step_begins() {
 
 #[test]
 fn an_accepted_attempt_is_awaited_and_not_repeated() {
-    let server = StepServer::start().on("/s", &[ok()]);
+    let server = ScriptedServer::start().on("/s", &[ok()]);
     let y = json!({"y": {"role": "output"}});
     let fixture = FlowFixture::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
     let mut process = fixture.process();
@@ -208,7 +208,7 @@ fn an_accepted_attempt_is_awaited_and_not_repeated() {
 #[test]
 fn a_host_killed_repeatedly_completes_all_its_flows() {
     const FLOWS: usize = 12;
-    let server = StepServer::start().by("/s", |_| ok());
+    let server = ScriptedServer::start().by("/s", |_| ok());
     let attributes = |from: &str, to: &str| json!({from: {"role": "required"}, to: {"role": "output", "mapping": {"name": "y"}}});
     let work = json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"});
     let fixture = FlowFixture::of(&[

@@ -26,8 +26,3 @@ mod refused;
 mod sub_flows;
 mod two_hosts;
 mod work_config;
-
-/// The name under which `http_server.rs`, which the tests of the command line share, waits for something.
-mod world {
-    pub(crate) use crate::fixture::FlowFixture as World;
-}

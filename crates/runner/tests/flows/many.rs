@@ -9,12 +9,12 @@ use undaunted_runner::breakers;
 use undaunted_runner::flows::BeginError;
 
 use crate::fixture::{FlowFixture, async_step, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
 #[test]
 fn a_thousand_flows_at_once_call_every_step_exactly_once() {
     const FLOWS: usize = 1000;
-    let server = StepServer::start()
+    let server = ScriptedServer::start()
         .by("/double", |sent| {
             let x = sent.json()["arguments"]["x"].as_u64().unwrap();
             Reply::outputs(&json!({"y": 2 * x}))
@@ -62,7 +62,7 @@ fn a_thousand_flows_at_once_call_every_step_exactly_once() {
 
 #[test]
 fn a_host_that_shuts_down_suspends_its_flows_and_all_can_be_resumed() {
-    let server = StepServer::start()
+    let server = ScriptedServer::start()
         .on("/gated", &[Reply::outputs(&json!({})).gated()])
         .on("/later", &[Reply::outputs(&json!({}))])
         .on("/failing", &[Reply::status(503)]);
@@ -116,7 +116,7 @@ fn a_host_that_shuts_down_suspends_its_flows_and_all_can_be_resumed() {
 
 #[test]
 fn a_host_that_shuts_down_begins_nothing_new() {
-    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
+    let server = ScriptedServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
     let engine = fixture.engine();
     engine.suspend();
@@ -130,7 +130,7 @@ fn a_host_that_shuts_down_begins_nothing_new() {
 
 #[test]
 fn a_host_interrupted_twice_ends_at_once_and_its_attempts_are_repeated() {
-    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
+    let server = ScriptedServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
     let work = json!({"max_retries": 3, "backoff": 1});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
     let engine = fixture.engine();
@@ -151,8 +151,8 @@ fn a_host_interrupted_twice_ends_at_once_and_its_attempts_are_repeated() {
 #[test]
 fn new_breakers_count_their_first_failure_once() {
     const PLACES: usize = 150;
-    let place = |_| StepServer::start().on("/s", &[Reply::status(503).gated()]);
-    let places: Vec<StepServer> = (0..PLACES).map(place).collect();
+    let place = |_| ScriptedServer::start().on("/s", &[Reply::status(503).gated()]);
+    let places: Vec<ScriptedServer> = (0..PLACES).map(place).collect();
     let steps = places.iter().enumerate().map(|(n, server)| {
         let work = json!({"max_retries": 0});
         step(&format!("s{n}"), &server.url("/s"), &json!({}), &work)

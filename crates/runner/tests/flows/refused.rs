@@ -12,7 +12,7 @@ use undaunted_store::{Append, Fault, Faults, FaultyStore, SqliteStore, StoreErro
 
 use crate::engine::{Engine, HostOptions};
 use crate::fixture::{FlowFixture, activated, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
 /// A host whose store has these faults.
 fn engine(fixture: &FlowFixture, faults: &Faults) -> Engine {
@@ -29,12 +29,12 @@ fn refuse(faults: &Faults, n: u64) {
 }
 
 /// A server with a step that answers when the test opens its gate.
-fn gated() -> StepServer {
-    StepServer::start().on("/inner", &[Reply::outputs(&json!({"y": 7})).gated()])
+fn gated() -> ScriptedServer {
+    ScriptedServer::start().on("/inner", &[Reply::outputs(&json!({"y": 7})).gated()])
 }
 
 /// A flow `outer`, whose only item waits for a sub-flow with the step `inner`.
-fn fixture(server: &StepServer) -> FlowFixture {
+fn fixture(server: &ScriptedServer) -> FlowFixture {
     let given = json!({"y": {"role": "output"}});
     let work = json!({"max_retries": 2, "backoff": 1});
     FlowFixture::of(&[
@@ -46,7 +46,7 @@ fn fixture(server: &StepServer) -> FlowFixture {
 }
 
 /// Starts the flow `a`, waits until its sub-flow calls its step, and returns the name of the sub-flow.
-fn inner_flow(fixture: &FlowFixture, server: &StepServer, engine: &Engine) -> String {
+fn inner_flow(fixture: &FlowFixture, server: &ScriptedServer, engine: &Engine) -> String {
     engine.start(&wanted("a", "outer", &json!({})));
     let called = server.wait_for("/inner", 1);
     let flow = called[0].json()["metadata"]["flow_id"].clone();

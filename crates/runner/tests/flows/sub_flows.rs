@@ -9,11 +9,11 @@ use undaunted_runner::{journal, request};
 
 use crate::engine::Engine;
 use crate::fixture::{FlowFixture, async_step, now, step, wanted};
-use crate::http_server::{Reply, Request, StepServer};
+use crate::http_server::{ReceivedRequest, Reply, ScriptedServer};
 use crate::process::HostProcess;
 
 /// A flow `outer` with a sub-flow that has one asynchronous step.
-fn fixture(server: &StepServer) -> FlowFixture {
+fn fixture(server: &ScriptedServer) -> FlowFixture {
     let inner = json!({"x": {"role": "required"}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1});
     FlowFixture::of(&[
@@ -30,13 +30,15 @@ fn fixture(server: &StepServer) -> FlowFixture {
     ])
 }
 
-fn server() -> StepServer {
+fn server() -> ScriptedServer {
     let fine = Reply::outputs(&json!({}));
-    StepServer::start().on("/inner", std::slice::from_ref(&fine)).on("/outer", std::slice::from_ref(&fine))
+    ScriptedServer::start()
+        .on("/inner", std::slice::from_ref(&fine))
+        .on("/outer", std::slice::from_ref(&fine))
 }
 
 /// The flow and the token of a call.
-fn of(sent: &Request) -> [String; 2] {
+fn of(sent: &ReceivedRequest) -> [String; 2] {
     let metadata = sent.json()["metadata"].clone();
     ["flow_id", "receipt_token"].map(|key| metadata[key].as_str().unwrap().to_owned())
 }
@@ -118,7 +120,7 @@ fn the_result_of_a_sub_flow_that_ended_without_its_parent_is_used() {
 
 /// A flow whose sub-flow runs in another host, after the host that began both was killed. Returns the host of
 /// the outer flow, and the name and the token of the sub-flow.
-fn apart(fixture: &FlowFixture, server: &StepServer, inner: &mut HostProcess) -> (Engine, [String; 2]) {
+fn apart(fixture: &FlowFixture, server: &ScriptedServer, inner: &mut HostProcess) -> (Engine, [String; 2]) {
     let mut process = fixture.process();
     process.begin(&wanted("a", "outer", &json!({"w": [5]})));
     let [flow, token] = of(&server.wait_for("/inner", 1)[0]);

@@ -8,10 +8,10 @@ use undaunted_engine::job::JobStage;
 use undaunted_runner::drive::DeliveryOutcome;
 
 use crate::fixture::{FlowFixture, async_step, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
 /// How often each flow was called.
-fn calls(server: &StepServer) -> BTreeMap<String, usize> {
+fn calls(server: &ScriptedServer) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
     for sent in server.all() {
         let flow = sent.json()["metadata"]["flow_id"].as_str().unwrap().to_owned();
@@ -23,7 +23,7 @@ fn calls(server: &StepServer) -> BTreeMap<String, usize> {
 #[test]
 fn flows_begun_on_two_hosts_are_each_run_once_by_one_host() {
     const FLOWS: usize = 20;
-    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
+    let server = ScriptedServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
     let x = json!({"x": {"role": "required"}});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &x, &Value::Null)]);
     let hosts = [fixture.engine(), fixture.engine()];
@@ -58,7 +58,7 @@ fn flows_begun_on_two_hosts_are_each_run_once_by_one_host() {
 #[test]
 fn a_result_delivered_to_the_wrong_host_reaches_its_flow() {
     const FLOWS: usize = 10;
-    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
+    let server = ScriptedServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let y = json!({"y": {"role": "output"}});
     let fixture = FlowFixture::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
     let hosts = [fixture.engine(), fixture.engine()];
@@ -86,7 +86,7 @@ fn a_result_delivered_to_the_wrong_host_reaches_its_flow() {
 
 #[test]
 fn a_result_stored_for_a_killed_host_is_used_by_the_next_host() {
-    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
+    let server = ScriptedServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let y = json!({"y": {"role": "output"}});
     let fixture = FlowFixture::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
     let mut process = fixture.process();
@@ -106,7 +106,7 @@ fn a_result_stored_for_a_killed_host_is_used_by_the_next_host() {
 #[test]
 fn two_hosts_that_recover_the_flows_of_a_dead_one_share_them() {
     const FLOWS: usize = 30;
-    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
+    let server = ScriptedServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
     let work = json!({"max_retries": 3, "backoff": 1});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
     let mut process = fixture.process();

@@ -10,9 +10,9 @@ use undaunted_policy::spelling::{BackoffType, WorkDefaults};
 
 use crate::engine::HostOptions;
 use crate::fixture::{FlowFixture, step, wanted};
-use crate::http_server::{Reply, StepServer};
+use crate::http_server::{Reply, ScriptedServer};
 
-fn fixture(server: &StepServer, work: &Value) -> FlowFixture {
+fn fixture(server: &ScriptedServer, work: &Value) -> FlowFixture {
     FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), work)])
 }
 
@@ -38,7 +38,7 @@ fn operator(max_retries: Attempts, backoff: u64, max: u64, growth: BackoffType) 
 
 #[test]
 fn recorded_delays_are_those_of_the_documentation() {
-    let server = StepServer::start().on("/s", &[Reply::status(500)]);
+    let server = ScriptedServer::start().on("/s", &[Reply::status(500)]);
     let linear = operator(Attempts::AtMost(4), 2, 5, BackoffType::Linear);
     let fixed = operator(Attempts::AtMost(2), 3, 9, BackoffType::Fixed);
     let usual = Operator::default();
@@ -86,7 +86,7 @@ fn recorded_delays_are_those_of_the_documentation() {
 
 #[test]
 fn the_documented_defaults_apply() {
-    let server = StepServer::start().on("/s", &[Reply::status(500)]);
+    let server = ScriptedServer::start().on("/s", &[Reply::status(500)]);
     for (work, first, allowed) in [
         (Value::Null, 1000, json!(10)),
         (json!({"max_retries": 7}), 1000, json!(7)),
@@ -111,7 +111,7 @@ fn the_documented_defaults_apply() {
 fn without_a_limit_a_step_is_retried_until_it_succeeds() {
     let mut replies = vec![Reply::status(503); 25];
     replies.push(Reply::outputs(&json!({})));
-    let server = StepServer::start().on("/s", &replies);
+    let server = ScriptedServer::start().on("/s", &replies);
     let fixture = fixture(&server, &json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"}));
     let engine = fixture.engine();
     engine.start(&wanted("a", "s", &json!({})));
