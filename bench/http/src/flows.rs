@@ -127,7 +127,7 @@ impl Running {
         let registered =
             CatalogEvent::StepRegistered { id: self.host.check_step(step)?, definition: step.to_string() };
         let wish = move |_: &_| Ok::<_, std::convert::Infallible>(vec![registered.clone()]);
-        drop(self.host.book().change(wish)?);
+        drop(self.host.catalog().change(wish)?);
         Ok(())
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn write(folder: &Path, mix: Mix) -> Result<(), Box<dyn Error>> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let begin = Timestamp::ZERO.after(since.saturating_sub(took));
     let mut journal = Journal::begin(folder, begin)?;
-    journal.tell(&Input::Woke)?;
+    journal.feed(&Input::Woke)?;
     journal.read_items(mix.items)?;
     let mut first = 0;
     while first < mix.items {
@@ -101,7 +101,7 @@ impl Journal {
             .map(|item| NewItem { identity: format!("item-{item}"), input: format!("\"item-{item}\"") });
         let items = items.collect();
         let step = StepId(0);
-        self.tell(&Input::ItemsRead { step, items })?;
+        self.feed(&Input::ItemsRead { step, items })?;
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Journal {
     ) -> Result<(), Box<dyn Error>> {
         let mut running = Vec::new();
         for item in items {
-            let start = self.tell(&Input::Start {
+            let start = self.feed(&Input::Start {
                 item: StepId(0).item(item),
                 refused: None,
                 gate: BreakerAnswer::NoBreaker,
@@ -136,7 +136,7 @@ impl Journal {
         for (item, start) in running {
             let failed = fails(item);
             self.now = self.now.after(Duration::from_millis(1));
-            self.tell(&Input::Ended(Box::new(AttemptEnd {
+            self.feed(&Input::Ended(Box::new(AttemptEnd {
                 start,
                 failure: failed.then_some(FailureCause::Exit(1)),
                 took: Duration::from_millis(u64::from(item % 900)),
@@ -148,7 +148,7 @@ impl Journal {
     }
 
     /// Passes an input to the engine and returns the start that it records, if any.
-    fn tell(&mut self, input: &Input) -> Result<Option<StartId>, Box<dyn Error>> {
+    fn feed(&mut self, input: &Input) -> Result<Option<StartId>, Box<dyn Error>> {
         let records = react(&mut self.job, input, self.now).records;
         let started = records.iter().find_map(|record| match &record.event {
             Event::Item(ItemEvent::AttemptStarted(started)) => Some(started.start),

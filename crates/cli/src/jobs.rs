@@ -46,7 +46,7 @@ impl StorePlace {
         let variable = env::var_os("UNDAUNTED_STORE").filter(|value| !value.is_empty());
         let location = match named.or(variable.as_deref().map(Path::new)) {
             Some(name) => Location::named(name),
-            None => Location::named(LocalFolder::usual().ok_or_else(homeless)?.path()),
+            None => Location::named(LocalFolder::default_location().ok_or_else(homeless)?.path()),
         };
         let location = location?;
         let local = LocalFolder::with(&location).ok_or_else(homeless)?;
@@ -57,10 +57,10 @@ impl StorePlace {
 
     /// Starts the keeper of a job in parallel with opening the store and submitting the job. Not if the store
     /// has to be created, because that also syncs the names of its folders.
-    pub(crate) fn foresee(&self, job: &str, has_programs: bool) -> PreparedJob {
+    pub(crate) fn prepare(&self, job: &str, has_programs: bool) -> PreparedJob {
         let folder = self.local.job(job);
         if has_programs && self.location.is_created() {
-            self.machine.foresee(&folder);
+            self.machine.launch_keeper(&folder);
         }
         PreparedJob { machine: Arc::clone(&self.machine), folder: Some(folder) }
     }
@@ -94,7 +94,7 @@ impl PreparedJob {
 impl Drop for PreparedJob {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
-            self.machine.foresee_nothing(folder);
+            self.machine.cancel_launch(folder);
         }
     }
 }

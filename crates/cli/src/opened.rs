@@ -75,7 +75,7 @@ impl<'j> OpenedJob<'j> {
         // Which item probes first may depend on inputs that the first pass reads.
         for _ in 0..2 {
             let items = named(&self.reader.job, &self.reader.projection);
-            self.reader.learn(items)?;
+            self.reader.load_items(items)?;
         }
         Ok(())
     }
@@ -105,7 +105,7 @@ impl<'j> OpenedJob<'j> {
 
     pub(crate) fn budget(&mut self) -> Result<BudgetView, CommandError> {
         let charged: Vec<ItemId> = self.reader.projection.charged.keys().copied().collect();
-        self.reader.learn(charged)?;
+        self.reader.load_items(charged)?;
         Ok(BudgetView::of(&self.context()))
     }
 

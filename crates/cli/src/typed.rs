@@ -91,7 +91,7 @@ impl TypedCommand {
         Ok(Self {
             workflow,
             folder: place.local.job(&id),
-            prepared: place.foresee(&id, true),
+            prepared: place.prepare(&id, true),
             seed,
             id,
             stdin: None,

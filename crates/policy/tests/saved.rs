@@ -301,13 +301,13 @@ fn steps() -> impl Strategy<Value = Vec<BreakerOperation>> {
 
 /// A breaker, its running starts, and the time.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct BreakerRun {
+struct SavedBreakerRun {
     breaker: Breaker,
     running: Vec<Ticket>,
     now: Timestamp,
 }
 
-impl BreakerRun {
+impl SavedBreakerRun {
     /// Applies the inputs and returns the answers as text.
     fn apply(&mut self, settings: &BreakerSettings, steps: &[BreakerOperation]) -> Vec<String> {
         let answers = steps.iter().map(|step| match *step {
@@ -454,7 +454,7 @@ proptest! {
     fn a_restored_breaker_answers_as_the_original_would(
         settings in breaker_settings(), before in steps(), after in steps(),
     ) {
-        let mut run = BreakerRun::default();
+        let mut run = SavedBreakerRun::default();
         run.apply(&settings, &before);
         let mut back = run.restored()?;
         let settings_back = restored(&settings)?;

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runner = Runner::open(folder, Functions::new().with("charge", charge))?;
     let orders = (1..=20).map(|order| json!([order, 10 * order]));
     let retries = json!({"attempts": 3, "initial_delay": "100ms", "jitter": true});
-    let work = JobDescription::each("charge", orders).at_once(4).retry(retries);
+    let work = JobDescription::each("charge", orders).max_parallel(4).retry(retries);
     let done = runner.begin("monday", &work)?.wait()?;
     for result in done.results()? {
         let said = result.output.or(result.error).unwrap_or_default();

@@ -106,11 +106,11 @@ impl<'s> MeasuredJob<'s> {
             now,
         };
         journal.append(&[first])?;
-        journal.tell(&Input::Woke)?;
+        journal.feed(&Input::Woke)?;
         let items = (0..number)
             .map(|item| NewItem { identity: format!("item-{item}"), input: format!("\"item-{item}\"") });
         let items = Input::ItemsRead { step: StepId(0), items: items.collect() };
-        journal.tell(&items)?;
+        journal.feed(&items)?;
         Ok(journal)
     }
 
@@ -142,7 +142,7 @@ impl<'s> MeasuredJob<'s> {
         Ok(())
     }
 
-    fn tell(&mut self, input: &Input) -> Result<(), Box<dyn Error>> {
+    fn feed(&mut self, input: &Input) -> Result<(), Box<dyn Error>> {
         let reaction = react(&mut self.job, input, self.now);
         self.append(&reaction.records)
     }

@@ -30,7 +30,7 @@ pub use answer::{HttpAnswer, StepResult, step_result};
 pub(crate) use calls::Calls;
 pub use function::{FunctionAttempt, FunctionFailure, FunctionOrder, FunctionResult, Functions};
 pub(crate) use http::send;
-pub use http::{HttpOrder, is_there, judged};
+pub use http::{HttpOrder, attempt_end, is_there};
 pub(crate) use input::{InputReads, of_command, of_items, read_file};
 pub(crate) use program::Programs;
 pub(crate) use sub_flow::SubFlowRequest;

@@ -26,7 +26,7 @@ impl LocalFolder {
     }
 
     /// The default: `UNDAUNTED_HOME`, or a folder in the user's home. None without a home.
-    pub fn usual() -> Option<Self> {
+    pub fn default_location() -> Option<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let home = || variable("HOME").map(|home| Path::new(&home).join(".local/state"));
         let state = || variable("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
@@ -36,7 +36,7 @@ impl LocalFolder {
 
     /// The folder of the store if it has one, else the default one.
     pub fn with(store: &Location) -> Option<Self> {
-        store.folder().map(Self::new).or_else(Self::usual)
+        store.folder().map(Self::new).or_else(Self::default_location)
     }
 
     pub fn path(&self) -> &Path {

@@ -29,7 +29,7 @@ pub struct ClaimedJob {
 }
 
 impl ClaimedJob {
-    pub fn let_go(self, store: &dyn Store) -> Job {
+    pub fn unclaim(self, store: &dyn Store) -> Job {
         store.unclaim_in_background(&self.claim);
         self.job
     }
@@ -219,7 +219,7 @@ fn submit_with(
 }
 
 /// Records an input without effects for a claimed job, and ends the claim.
-pub fn tell(
+pub fn record_input(
     store: &dyn Store,
     claimed: ClaimedJob,
     input: &Input,

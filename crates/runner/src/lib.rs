@@ -45,7 +45,7 @@ mod test_job;
 pub use error_text::with_causes;
 pub use executor::{
     AttemptFate, ExecutorMessage, FunctionOrder, HttpAnswer, HttpOrder, NewFile, ReadItems, StepResult,
-    is_there, judged, step_result,
+    attempt_end, is_there, step_result,
 };
 pub use process::{random_name, random_number};
 

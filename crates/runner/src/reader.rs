@@ -156,7 +156,7 @@ impl<'s> JobReader<'s> {
     }
 
     /// Loads the names and values of these items.
-    pub fn learn(&mut self, items: impl IntoIterator<Item = ItemId>) -> Result<(), JournalError> {
+    pub fn load_items(&mut self, items: impl IntoIterator<Item = ItemId>) -> Result<(), JournalError> {
         let mut wanted: BTreeMap<u64, Vec<ItemId>> = BTreeMap::new();
         for item in items {
             let state = self.job.step(item.step);
@@ -236,7 +236,7 @@ impl<'s> JobReader<'s> {
         if items.is_empty() {
             return Ok(BTreeMap::new());
         }
-        self.learn(items.iter().copied())?;
+        self.load_items(items.iter().copied())?;
         let mut versions = self.projection.index.records_of(&items);
         versions.extend(&self.projection.turns);
         versions.sort_unstable();
@@ -293,7 +293,7 @@ impl<'s> JobReader<'s> {
     /// names begin with it. In the last case only the first names are loaded.
     pub fn find(&mut self, typed: &str) -> Result<Vec<ItemId>, JournalError> {
         let named = self.projection.index.named(typed);
-        self.learn(named)?;
+        self.load_items(named)?;
         let exact = |reader: &Self| -> Vec<ItemId> {
             let known = reader.known();
             known.filter(|it| reader.job.identity(*it) == typed).collect()
@@ -304,7 +304,7 @@ impl<'s> JobReader<'s> {
         }
         if let Some(index) = typed.strip_prefix('#').and_then(|it| it.parse::<u32>().ok()) {
             let found = self.at_position(index);
-            self.learn(found)?;
+            self.load_items(found)?;
             return Ok(found.into_iter().collect());
         }
         self.with_prefix(typed)

@@ -82,7 +82,7 @@ pub fn ask(store: &dyn Store, job: &str, request: JobRequest) -> Result<(), Jour
 }
 
 /// Stores a result for the owner of a job. It is on disk when this returns.
-pub fn hand_on(store: &dyn Store, job: &str, arrived: &ArrivedResult) -> Result<(), JournalError> {
+pub fn store_result(store: &dyn Store, job: &str, arrived: &ArrivedResult) -> Result<(), JournalError> {
     let arrived = serde_json::to_string(arrived).unwrap_or_default();
     put(store, job, format!("{REPORT}{arrived}"))
 }

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let functions = Functions::new().with("note", move |attempt| note(log.clone(), attempt));
     let runner = Runner::open(folder, functions)?;
     let work = JobDescription::each("note", (1..=items).map(|item| item.to_string()))
-        .at_once(8)
+        .max_parallel(8)
         .retry(json!({"attempts": 20, "backoff": "fixed", "initial_delay": "5ms"}));
     let done = runner.begin("noted", &work)?.wait()?;
     let report = done.report();

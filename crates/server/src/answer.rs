@@ -1,5 +1,6 @@
 //! The JSON of every answer; every refusal has the same shape.
 
+use axum::body::Bytes;
 use axum::extract::Path;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::http::StatusCode;
@@ -77,6 +78,9 @@ impl IntoResponse for HttpRefusal {
         error_response(self.status, &self.error)
     }
 }
+
+/// The body of a request, if it arrived whole and within the limit.
+pub(crate) type RequestBody = Result<Bytes, BytesRejection>;
 
 /// The name in the path, if it can be decoded.
 pub(crate) type PathName = Result<Path<String>, PathRejection>;

@@ -68,7 +68,7 @@ impl Api {
         &self,
         look: impl FnOnce(&Catalog) -> Result<T, HttpRefusal> + Send + 'static,
     ) -> Result<T, HttpRefusal> {
-        self.blocking(|served| served.host.book().read(look).map_err(unavailable)?).await
+        self.blocking(|served| served.host.catalog().read(look).map_err(unavailable)?).await
     }
 }
 

@@ -37,7 +37,7 @@ use undaunted_store::{Append, Claim, MemoryStore, Store, Version};
 pub(crate) struct TestServer {
     pub(crate) server: HttpServer,
     pub(crate) store: Arc<MemoryStore>,
-    pub(crate) book: CatalogHandle,
+    pub(crate) catalog: CatalogHandle,
     pub(crate) news: ChangeSignal,
 }
 
@@ -49,7 +49,7 @@ impl TestServer {
     pub(crate) fn with(settings: ServerSettings) -> Self {
         let store = Arc::new(MemoryStore::new());
         let shared: Arc<dyn Store> = Arc::clone(&store) as _;
-        let book = CatalogHandle::open(Arc::clone(&shared)).unwrap();
+        let catalog = CatalogHandle::open(Arc::clone(&shared)).unwrap();
         let news = ChangeSignal::default();
         let world = Services {
             store: shared,
@@ -70,12 +70,12 @@ impl TestServer {
             left: Box::new(|_, _| {}),
         };
         let served = Served {
-            host: Arc::new(FlowHost::begin(world, book.clone(), host)),
+            host: Arc::new(FlowHost::begin(world, catalog.clone(), host)),
             metrics: Arc::new(Metrics::default()),
             news: news.clone(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Self { server: HttpServer::start(listener, settings, served).unwrap(), store, book, news }
+        Self { server: HttpServer::start(listener, settings, served).unwrap(), store, catalog, news }
     }
 
     /// Looks after steps as often as it can.
@@ -159,7 +159,7 @@ impl TestFlow {
             claim,
         };
         test_flow.write(vec![first]);
-        test_flow.tell(&Input::Woke);
+        test_flow.feed(&Input::Woke);
         test_flow
     }
 
@@ -172,7 +172,7 @@ impl TestFlow {
         self.records.extend(records);
     }
 
-    pub(crate) fn tell(&mut self, input: &Input) {
+    pub(crate) fn feed(&mut self, input: &Input) {
         let records = react(&mut self.job, input, self.now).records;
         if !records.is_empty() {
             self.write(records);
@@ -188,7 +188,7 @@ impl TestFlow {
     /// Starts what is ready.
     pub(crate) fn start(&mut self) {
         for item in ready(&self.job, &AdmissionControl::default(), self.now) {
-            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::NoBreaker });
+            self.feed(&Input::Start { item, refused: None, gate: BreakerAnswer::NoBreaker });
         }
     }
 
@@ -201,7 +201,7 @@ impl TestFlow {
     /// An item succeeds with these outputs.
     pub(crate) fn done(&mut self, step: u32, item: u32, outputs: &Value) {
         let start = self.start_of(step, item);
-        self.tell(&Input::Ended(Box::new(AttemptEnd {
+        self.feed(&Input::Ended(Box::new(AttemptEnd {
             start,
             output: Some(outputs.to_string()),
             ..AttemptEnd::default()
@@ -210,7 +210,7 @@ impl TestFlow {
 
     pub(crate) fn fail(&mut self, step: u32, item: u32, cause: FailureCause) {
         let start = self.start_of(step, item);
-        self.tell(&Input::Ended(Box::new(AttemptEnd {
+        self.feed(&Input::Ended(Box::new(AttemptEnd {
             start,
             failure: Some(cause),
             error: "rejected".to_owned(),

@@ -1,8 +1,6 @@
 //! Flows: planned, started, listed and shown.
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
@@ -11,7 +9,7 @@ use undaunted_engine::view::plan_preview;
 use undaunted_engine::workflow::FlowGoals;
 use undaunted_runner::flows::{BeginError, FlowSubmission, PlanError};
 
-use crate::answer::{HttpRefusal, PathName, json_of, json_response, path_name};
+use crate::answer::{HttpRefusal, PathName, RequestBody, json_of, json_response, path_name};
 use crate::api::{Api, unavailable};
 use crate::fields::Fields;
 use crate::flow_state::FollowedFlow;
@@ -19,13 +17,11 @@ use crate::query::{Query, is_of_id};
 
 const MAX_ID_BYTES: usize = 200;
 
-type Body = Result<Bytes, BytesRejection>;
-
 pub(crate) async fn list(State(api): State<Api>) -> Result<Response, HttpRefusal> {
     api.read_catalog(|catalog| Ok(json_response(StatusCode::OK, &Query::all().answer(catalog)))).await
 }
 
-pub(crate) async fn query(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
+pub(crate) async fn query(State(api): State<Api>, body: RequestBody) -> Result<Response, HttpRefusal> {
     let query = Query::read(&fields(body)?)?;
     api.read_catalog(move |catalog| Ok(json_response(StatusCode::OK, &query.answer(catalog)))).await
 }
@@ -37,13 +33,13 @@ pub(crate) async fn show(State(api): State<Api>, flow: PathName) -> Result<Respo
         let read = FollowedFlow::read(&*host.store(), &flow, &host.plans());
         let followed = read.map_err(unavailable)?;
         let look = |catalog: &Catalog| followed.json(catalog.flows.get(flow.as_str()));
-        let shown = host.book().read(look).map_err(unavailable)?;
+        let shown = host.catalog().read(look).map_err(unavailable)?;
         Ok(json_response(StatusCode::OK, &shown))
     })
     .await
 }
 
-pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
+pub(crate) async fn plan(State(api): State<Api>, body: RequestBody) -> Result<Response, HttpRefusal> {
     let fields = fields(body)?;
     let goals = goals(&fields)?;
     let init = fields.object("init")?.into_iter().collect();
@@ -56,7 +52,7 @@ pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response,
     .await
 }
 
-pub(crate) async fn start(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
+pub(crate) async fn start(State(api): State<Api>, body: RequestBody) -> Result<Response, HttpRefusal> {
     let fields = fields(body)?;
     let flow = FlowSubmission {
         id: flow_id(&fields.text("id")?.unwrap_or_default())?,
@@ -105,7 +101,7 @@ fn not_begun(error: BeginError) -> HttpRefusal {
     }
 }
 
-fn fields(body: Body) -> Result<Fields, HttpRefusal> {
+fn fields(body: RequestBody) -> Result<Fields, HttpRefusal> {
     Fields::read(&body.map_err(|wrong| HttpRefusal::unreadable_body(&wrong))?)
 }
 

@@ -30,7 +30,7 @@ const PAGE: usize = 256;
 
 pub(crate) struct Follower {
     store: Arc<dyn Store>,
-    book: CatalogHandle,
+    catalog: CatalogHandle,
     plans: Arc<Plans>,
     pulse: Option<u64>,
     subscriptions: Vec<Subscription>,
@@ -54,7 +54,7 @@ impl Follower {
     pub(crate) fn of(host: &FlowHost) -> Self {
         Self {
             store: host.store(),
-            book: host.book().clone(),
+            catalog: host.catalog().clone(),
             plans: host.plans(),
             pulse: None,
             subscriptions: Vec::new(),
@@ -110,15 +110,15 @@ impl Follower {
     fn begin(&self, aggregate: &FollowedAggregate) -> Result<(Value, Version, FollowPosition), JournalError> {
         Ok(match aggregate {
             FollowedAggregate::Engine => {
-                self.book.read(|_| ())?;
+                self.catalog.read(|_| ())?;
                 let look = |catalog: &Catalog, version| (json_of(&CatalogView::of(catalog)), version);
-                let (data, version) = self.book.known(look);
+                let (data, version) = self.catalog.known(look);
                 (data, version, FollowPosition::Engine(version))
             }
             FollowedAggregate::Flow(flow) => {
                 let followed = FollowedFlow::read(&*self.store, flow, &self.plans)?;
                 let look = |catalog: &Catalog| followed.json(catalog.flows.get(flow.as_str()));
-                let data = self.book.read(look)?;
+                let data = self.catalog.read(look)?;
                 (data, followed.version, FollowPosition::Flow(Box::new(followed)))
             }
         })
@@ -135,7 +135,7 @@ impl Follower {
         let mut events = Vec::new();
         let mut more = false;
         for subscription in &mut self.subscriptions {
-            match subscription.read(&*self.store, &self.book, &mut events) {
+            match subscription.read(&*self.store, &self.catalog, &mut events) {
                 Ok(left) => more |= left,
                 Err(error) => {
                     let sub_id = subscription.sub_id.as_deref();
@@ -155,7 +155,7 @@ impl Subscription {
     fn read(
         &mut self,
         store: &dyn Store,
-        book: &CatalogHandle,
+        catalog: &CatalogHandle,
         events: &mut Vec<Value>,
     ) -> Result<bool, JournalError> {
         let mut push = |event: Value| {
@@ -170,7 +170,7 @@ impl Subscription {
         let mut read = 0_usize;
         match (&mut self.position, &self.aggregate) {
             (FollowPosition::Engine(last), _) => {
-                for (version, record) in book.records_after(*last)?.into_iter().take(PAGE) {
+                for (version, record) in catalog.records_after(*last)?.into_iter().take(PAGE) {
                     push(catalog_event(version, &record));
                     *last = version;
                     read = read.saturating_add(1);

@@ -52,7 +52,7 @@ async fn step_is_unchecked(served: &Arc<Served>) {
     let mut news = served.news.subscribe();
     loop {
         tokio::time::sleep(PAUSE).await;
-        let unknown = served.host.book().known(|catalog, _| {
+        let unknown = served.host.catalog().known(|catalog, _| {
             let mut steps = addresses(catalog).into_iter();
             steps.any(|(id, _)| !catalog.health.contains_key(&id))
         });
@@ -64,7 +64,7 @@ async fn step_is_unchecked(served: &Arc<Served>) {
 
 async fn round(served: &Arc<Served>, patience: Duration) {
     let asking = Arc::clone(served);
-    let addresses = spawn_blocking(move || asking.host.book().read(addresses));
+    let addresses = spawn_blocking(move || asking.host.catalog().read(addresses));
     // If the catalog cannot be read now, the next round tries again.
     let Ok(Ok(addresses)) = addresses.await else {
         return;
@@ -104,7 +104,7 @@ fn check_step(served: &Served, id: &str, address: &str, patience: Duration) {
         Ok(vec![CatalogEvent::StepHealthChanged { id, healthy, error }])
     };
     // A change that cannot be written now is found again in the next round.
-    if let Ok(Ok(written)) = served.host.book().change(decide)
+    if let Ok(Ok(written)) = served.host.catalog().change(decide)
         && !written.is_empty()
     {
         served.news.notify();

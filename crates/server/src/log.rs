@@ -12,7 +12,9 @@ use std::time::Duration;
 use undaunted_engine::breaker::BreakerChange;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::log::{LogBody, LogLevel, LogRecord, breaker_turn, matters, records_of};
+use undaunted_engine::view::log::{
+    LogBody, LogLevel, LogRecord, is_above_debug, records_of, transition_record,
+};
 use undaunted_policy::Timestamp;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::StoreOutage;
@@ -88,7 +90,7 @@ impl LogWriter {
         let last = turned.insert(breaker.to_owned(), change.at);
         drop(turned);
         if last != Some(change.at) {
-            self.write(breaker_turn(breaker, change).as_slice());
+            self.write(transition_record(breaker, change).as_slice());
         }
     }
 
@@ -106,7 +108,7 @@ impl LogWriter {
     }
 
     pub fn job_record(&self, job: &Job, record: &Record) {
-        if self.level >= LogLevel::Debug || matters(&record.event) {
+        if self.level >= LogLevel::Debug || is_above_debug(&record.event) {
             self.write(&records_of(job, record));
         }
     }

@@ -1,8 +1,6 @@
 //! The registered steps.
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -10,11 +8,9 @@ use undaunted_engine::catalog::{Catalog, CatalogEvent};
 use undaunted_engine::view::StepHealthView;
 use undaunted_engine::workflow::without_nulls;
 
-use crate::answer::{HttpRefusal, PathName, json_of, json_response, object, path_name};
+use crate::answer::{HttpRefusal, PathName, RequestBody, json_of, json_response, object, path_name};
 use crate::api::{Api, Served, unavailable};
 use crate::fields::Fields;
-
-type Body = Result<Bytes, BytesRejection>;
 
 pub(crate) async fn list(State(api): State<Api>) -> Result<Response, HttpRefusal> {
     api.read_catalog(|catalog| {
@@ -34,7 +30,7 @@ pub(crate) async fn show(State(api): State<Api>, id: PathName) -> Result<Respons
     .await
 }
 
-pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
+pub(crate) async fn register(State(api): State<Api>, body: RequestBody) -> Result<Response, HttpRefusal> {
     let step = read(body)?;
     api.blocking(move |served| {
         let id = served.host.check_step(&step).map_err(HttpRefusal::bad_request)?;
@@ -54,7 +50,7 @@ pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Respo
 pub(crate) async fn update(
     State(api): State<Api>,
     id: PathName,
-    body: Body,
+    body: RequestBody,
 ) -> Result<Response, HttpRefusal> {
     let id = path_name(id)?;
     let step = read(body)?;
@@ -87,7 +83,7 @@ pub(crate) async fn remove(State(api): State<Api>, id: PathName) -> Result<Respo
                 Err(unknown(&id))
             }
         };
-        let _ = served.host.book().change(decide).map_err(unavailable)??;
+        let _ = served.host.catalog().change(decide).map_err(unavailable)??;
         served.news.notify();
         Ok(json_response(StatusCode::OK, &json!({ "message": "Step unregistered" })))
     })
@@ -120,7 +116,7 @@ fn unknown(id: &str) -> HttpRefusal {
     HttpRefusal::not_found(format!("there is no step `{id}`"))
 }
 
-fn read(body: Body) -> Result<Value, HttpRefusal> {
+fn read(body: RequestBody) -> Result<Value, HttpRefusal> {
     let body = body.map_err(|wrong| HttpRefusal::unreadable_body(&wrong))?;
     Ok(Fields::read(&body)?.into_value())
 }
@@ -154,7 +150,7 @@ fn write(
             Some(false) => vec![CatalogEvent::StepUpdated { id, definition }],
         })
     };
-    let _ = served.host.book().change(change).map_err(unavailable)??;
+    let _ = served.host.catalog().change(change).map_err(unavailable)??;
     served.news.notify();
     Ok(())
 }

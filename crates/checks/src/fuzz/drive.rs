@@ -27,12 +27,12 @@ pub(super) fn drive(job: &Job) {
     for now in [job.times.last_at, Timestamp::MAX] {
         ask(job, now);
         for input in inputs(job, now) {
-            let next = tell(job, &input, now);
+            let next = feed(job, &input, now);
             ask(&next, now);
         }
         let mut all = job.clone();
         for input in inputs(job, now) {
-            all = tell(&all, &input, now);
+            all = feed(&all, &input, now);
         }
     }
 }
@@ -136,7 +136,7 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
     inputs
 }
 
-fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
+fn feed(job: &Job, input: &Input, now: Timestamp) -> Job {
     check_termination(job, input, now);
     let mut next = job.clone();
     let records = react(&mut next, input, now).records;

@@ -171,31 +171,31 @@ fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
 /// Resumes the job and lets all attempts fail.
 fn resume_and_fail_all(mut job: Job) {
     let mut now = job.times.last_at.after(Duration::from_secs(1));
-    tell(&mut job, &Input::Resume { seen: None }, now);
-    tell(&mut job, &Input::Woke, now);
+    feed(&mut job, &Input::Resume { seen: None }, now);
+    feed(&mut job, &Input::Woke, now);
     let items =
         ["a", "b", "1", "x/y"].map(|name| NewItem { identity: name.to_owned(), input: "1".to_owned() });
     let items = items.to_vec();
-    tell(&mut job, &Input::ItemsRead { step: StepId(0), items }, now);
+    feed(&mut job, &Input::ItemsRead { step: StepId(0), items }, now);
     for _ in 0..6 {
         let mut breakers = admission_of(&job, now);
         for item in ready(&job, &breakers, now) {
             let refused = None;
             let gate = gate_of(&job, &mut breakers, item);
-            tell(&mut job, &Input::Start { item, refused, gate }, now);
+            feed(&mut job, &Input::Start { item, refused, gate }, now);
         }
         let running: Vec<StartId> = job.starts.running.keys().copied().collect();
         for start in running {
             let end = AttemptEnd { start, failure: Some(FailureCause::Exit(1)), ..AttemptEnd::default() };
-            tell(&mut job, &Input::Ended(Box::new(end)), now);
+            feed(&mut job, &Input::Ended(Box::new(end)), now);
         }
         now = now.after(Duration::from_secs(40));
-        tell(&mut job, &Input::Woke, now);
+        feed(&mut job, &Input::Woke, now);
     }
-    tell(&mut job, &Input::Resume { seen: None }, Timestamp::MAX);
+    feed(&mut job, &Input::Resume { seen: None }, Timestamp::MAX);
 }
 
-fn tell(job: &mut Job, input: &Input, now: Timestamp) {
+fn feed(job: &mut Job, input: &Input, now: Timestamp) {
     for record in react(&mut job.clone(), input, now).records {
         lawfully(job, &record);
     }

@@ -83,28 +83,28 @@ fn made() -> Option<WaitingFlow> {
     let (first, job) = submitted(FLOW, TEXT)?;
     let mut flow = WaitingFlow { records: vec![first], job };
     let now = T0.after(Duration::from_secs(1));
-    flow.tell(&Input::Woke, now);
+    flow.feed(&Input::Woke, now);
     let mut breakers = admission_of(&flow.job, now);
     for item in ready(&flow.job, &breakers, now) {
         let refused = None;
         let gate = gate_of(&flow.job, &mut breakers, item);
-        flow.tell(&Input::Start { item, refused, gate }, now);
+        flow.feed(&Input::Start { item, refused, gate }, now);
     }
     let starts: Vec<StartId> = flow.job.starts.running.keys().copied().collect();
     let [first, second, third] = starts.try_into().ok()?;
     for start in [first, second, third] {
-        flow.tell(&Input::Accepted { start }, now);
+        flow.feed(&Input::Accepted { start }, now);
     }
     for (start, failure) in [(second, Some(FailureCause::Timeout)), (third, None)] {
         let end =
             AttemptEnd { start, failure, output: Some("{\"small\":1}".to_owned()), ..AttemptEnd::default() };
-        flow.tell(&Input::Ended(Box::new(end)), now);
+        flow.feed(&Input::Ended(Box::new(end)), now);
     }
     Some(flow)
 }
 
 impl WaitingFlow {
-    fn tell(&mut self, input: &Input, now: Timestamp) {
+    fn feed(&mut self, input: &Input, now: Timestamp) {
         let told = react(&mut self.job, input, now);
         self.records.extend(told.records);
     }

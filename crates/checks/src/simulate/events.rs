@@ -100,7 +100,7 @@ impl Simulation<'_> {
             }
         }
         let mut ends = false;
-        for (name, left) in process.event_loop.take_left() {
+        for (name, left) in process.event_loop.take_finished() {
             process.jobs.remove(&*name);
             if let Err(why) = left {
                 let mut world = lock(&self.shared);

@@ -159,7 +159,7 @@ impl Simulation<'_> {
         world.after(wait, SimEvent::Unfreeze { process: number });
     }
 
-    /// A process that stood still goes on.
+    /// A suspended process continues.
     pub(super) fn unfreeze(&mut self, number: usize) {
         if let Some(Some(process)) = self.processes.get_mut(number) {
             process.frozen_since = None;

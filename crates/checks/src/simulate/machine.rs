@@ -14,7 +14,7 @@ use undaunted_runner::keeper::{CommandSpec, KeeperError, KeeperRefusal};
 use undaunted_runner::machine::{
     AttemptEnds, CancelCall, CommandHost, ExpectedEnd, KeeperAddress, Machine, ReachedKeeper,
 };
-use undaunted_runner::{ExecutorMessage, HttpAnswer, HttpOrder, NewFile, judged};
+use undaunted_runner::{ExecutorMessage, HttpAnswer, HttpOrder, NewFile, attempt_end};
 
 use super::case::{ScriptedAttempt, ScriptedEnd};
 use super::oracle::RequestOrigin;
@@ -299,7 +299,7 @@ fn answered(order: &HttpOrder, act: &ScriptedAttempt) -> AttemptEnd {
         (undaunted_engine::workflow::HttpProtocol::Plain, ScriptedEnd::Success(output)) => output.clone(),
         _ => body,
     };
-    let mut end = judged(order, &HttpAnswer { status, retry_after, body: body.into_bytes() });
+    let mut end = attempt_end(order, &HttpAnswer { status, retry_after, body: body.into_bytes() });
     end.took = act.takes;
     end
 }

@@ -89,7 +89,7 @@ impl Simulation<'_> {
             runs.then_some((number, process))
         });
         if let Some((number, process)) = home {
-            let answer = process.event_loop.handle().hand_on(&result.job, arrived);
+            let answer = process.event_loop.handle().deliver_later(&result.job, arrived);
             lock(&self.shared).wake(number);
             self.poll_woken();
             // An answer that comes later counts as a refusal, so the result is sent again.
@@ -106,7 +106,7 @@ impl Simulation<'_> {
             None => &self.disk,
         };
         let is_awaited = lock(&self.shared).is_awaited(result);
-        let taken = is_awaited && request::hand_on(store, &result.job, &arrived).is_ok();
+        let taken = is_awaited && request::store_result(store, &result.job, &arrived).is_ok();
         if taken && arrived.result.is_ok() {
             lock(&self.shared).oracle.result_accepted(&result.token);
         }

@@ -121,7 +121,7 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
     let request = JobRequest::TopUp(retries);
     let owner = match jobs.claim_or_ask(id, request)? {
         ClaimOrOwner::Claimed(claimed) => {
-            let job = journal::tell(&*jobs.store, *claimed, &request.input(), Clock::set().now());
+            let job = journal::record_input(&*jobs.store, *claimed, &request.input(), Clock::set().now());
             return topped_up(&job.map_err(CommandError::from)?, pool, retries, as_json);
         }
         ClaimOrOwner::Owner(owner) => owner.pid,

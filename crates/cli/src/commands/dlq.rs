@@ -161,7 +161,7 @@ fn select(opened: &mut OpenedJob<'_>, selection: &DeadLetterSelection) -> Result
     if let Some(text) = &selection.filter {
         let filter =
             Filter::parse(text).map_err(|error| CommandError::Usage(format!("--where `{text}`: {error}")))?;
-        opened.reader.learn(items.iter().copied())?;
+        opened.reader.load_items(items.iter().copied())?;
         let job = opened.job();
         items.retain(|item| filter.matches(&input(job, *item)));
     }
@@ -234,7 +234,7 @@ fn list_batch(
     });
     let silent: Vec<ItemId> = silent.collect();
     let histories = opened.histories(silent)?;
-    opened.reader.learn(items.iter().copied())?;
+    opened.reader.load_items(items.iter().copied())?;
     for item in items {
         let end = histories.get(item).and_then(|history| history.end.as_ref());
         if let Some(mut line) = DeadLetterLine::of(opened.job(), *item) {
@@ -253,7 +253,7 @@ fn group(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
     let named = groups.iter().flat_map(|(_, items)| {
         if selection.json { items.as_slice() } else { items.get(..dead::SHOWN_NAMES).unwrap_or(items) }
     });
-    opened.reader.learn(named.copied())?;
+    opened.reader.load_items(named.copied())?;
     let job = opened.job();
     if groups.is_empty() && !selection.json {
         print_none(&mut io::stdout(), job, selection)?;
@@ -279,7 +279,7 @@ fn redrive(jobs: &Jobs, args: &DlqRedriveArgs) -> Result<Exit> {
     let (mut opened, items) = open(jobs, selection)?;
     let id = opened.job().id().to_owned();
     if items.is_empty() || args.dry_run {
-        opened.reader.learn(items.iter().copied())?;
+        opened.reader.load_items(items.iter().copied())?;
     }
     let job = opened.job();
     if (items.is_empty() && !args.reduce) || args.dry_run {
@@ -310,7 +310,7 @@ fn drop_letters(jobs: &Jobs, args: &DlqDropArgs) -> Result<Exit> {
     // Another process may have redriven or dropped some of them in the meantime.
     items.retain(|item| claimed.job.dead.contains_key(item));
     let input = Input::Drop { items: items.clone() };
-    let job = journal::tell(&*jobs.store, claimed, &input, Clock::set().now());
+    let job = journal::record_input(&*jobs.store, claimed, &input, Clock::set().now());
     let job = job.map_err(CommandError::from)?;
     print_selected(&job, selection, &items, true)?;
     Ok(Exit::Done)
@@ -318,7 +318,7 @@ fn drop_letters(jobs: &Jobs, args: &DlqDropArgs) -> Result<Exit> {
 
 fn export(jobs: &Jobs, args: &DlqExportArgs) -> Result<Exit> {
     let (mut opened, items) = open(jobs, &args.selection)?;
-    opened.reader.learn(items.iter().copied())?;
+    opened.reader.load_items(items.iter().copied())?;
     let job = opened.job();
     let out: Box<dyn Write> =
         match &args.output {

@@ -39,7 +39,7 @@ pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -
             return Err(CommandError::Usage(format!("job {id} has ended")).into());
         }
         ClaimOrOwner::Claimed(claimed) => {
-            let job = journal::tell(&*jobs.store, *claimed, &request.input(), Clock::set().now());
+            let job = journal::record_input(&*jobs.store, *claimed, &request.input(), Clock::set().now());
             (job.map_err(CommandError::from)?.times.paused.is_some(), None)
         }
         ClaimOrOwner::Owner(owner) => (request == JobRequest::Pause, Some(owner.pid)),

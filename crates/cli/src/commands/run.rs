@@ -54,9 +54,9 @@ pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let secrets = read_secrets(plan.workflow(), &current_directory()?)?;
     let submitted = submit(&args.file, &source, &plan, args.seed)?;
     let place = StorePlace::named(store)?;
-    let foreseen = place.foresee(&submitted.job, plan.has_programs());
+    let prepared = place.prepare(&submitted.job, plan.has_programs());
     let jobs = place.open()?;
-    foreseen.submitted();
+    prepared.submitted();
     let claimed = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now());
     let claimed = claimed.map_err(CommandError::from)?;
     drive(&jobs, claimed, secrets, args.quietness)

@@ -235,7 +235,7 @@ fn wait(host: &Arc<FlowHost>, log: &LogWriter, stops: &Receiver<ServeStop>) -> R
     let mut after = String::new();
     let lost = loop {
         match stops.recv_timeout(RECOVERY_INTERVAL) {
-            Err(RecvTimeoutError::Timeout) => match host.take_over(&mut after) {
+            Err(RecvTimeoutError::Timeout) => match host.resume_orphans(&mut after) {
                 Ok(taken) => log_recovered(log, "resumed flows of dead owners", &taken),
                 Err(error) => {
                     let why = vec![("error", json!(with_causes(&error)))];

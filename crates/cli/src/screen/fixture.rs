@@ -64,11 +64,11 @@ impl JobFixture {
             sentences: [Sentences::new(false), Sentences::new(true)],
         };
         fixture.projection.take(&fixture.job, 1, &record);
-        fixture.tell(&Input::Woke);
+        fixture.feed(&Input::Woke);
         fixture
     }
 
-    pub(in crate::screen) fn tell(&mut self, input: &Input) {
+    pub(in crate::screen) fn feed(&mut self, input: &Input) {
         let Reaction { records, reports } = react(&mut self.job, input, self.now);
         for record in &records {
             self.version += 1;
@@ -110,7 +110,7 @@ impl JobFixture {
         let items =
             names.iter().map(|name| NewItem { identity: (*name).to_owned(), input: format!("{name:?}") });
         let items = items.collect();
-        self.tell(&Input::ItemsRead { step, items });
+        self.feed(&Input::ItemsRead { step, items });
     }
 
     pub(in crate::screen) fn start(&mut self) {
@@ -123,7 +123,7 @@ impl JobFixture {
                 }
                 ask(&self.job, &mut self.breakers, item, name)
             });
-            self.tell(&Input::Start { item, refused: None, gate });
+            self.feed(&Input::Start { item, refused: None, gate });
         }
     }
 
@@ -134,7 +134,7 @@ impl JobFixture {
     pub(in crate::screen) fn end_with(&mut self, item: ItemId, failure: Option<FailureCause>, error: &str) {
         let active = self.job.active(item).expect("active");
         let Activity::Running(start) = active.activity else { panic!("not running: {active:?}") };
-        self.tell(&Input::Ended(Box::new(AttemptEnd {
+        self.feed(&Input::Ended(Box::new(AttemptEnd {
             start,
             failure,
             took: Duration::from_millis(1500),

@@ -1,9 +1,5 @@
 //! Output as text and as JSON, one file for each kind of view.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
-
-use serde::Serialize;
-
 pub(crate) mod attempts;
 pub(crate) mod breakers;
 pub(crate) mod dead;
@@ -28,25 +24,4 @@ mod tests;
 pub(crate) mod timeline;
 mod words;
 
-pub(crate) use words::{count, is_colourful, plain};
-
-/// Prints a view as one line of JSON.
-pub(crate) fn json(out: &mut impl Write, view: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, view)?;
-    writeln!(out)
-}
-
-/// Prints a view on standard output: as one line of JSON, or as the text that `text` writes.
-pub(crate) fn print<V: Serialize>(
-    view: &V,
-    as_json: bool,
-    text: impl FnOnce(&mut BufWriter<StdoutLock<'static>>, &V) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    if as_json {
-        json(&mut out, view)?;
-    } else {
-        text(&mut out, view)?;
-    }
-    out.flush()
-}
+pub(crate) use words::{count, is_colourful, json, plain, print};

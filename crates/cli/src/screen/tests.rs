@@ -125,7 +125,7 @@ job 7f3k  item north
 fn the_deadlines_of_items_do_not_advance_while_their_job_is_suspended() {
     let mut fixture = fixture();
     fixture.end_with(StepId(0).item(1), Some(FailureCause::Timeout), "");
-    fixture.tell(&Input::Suspend);
+    fixture.feed(&Input::Suspend);
     fixture.wait(50_000);
     assert_data_eq!(printed(&fixture), str![[r"
 job 7f3k  nightly
@@ -172,7 +172,7 @@ job 7f3k  item north
 #[test]
 fn a_cancelled_job_continues_nothing() {
     let mut fixture = fixture();
-    fixture.tell(&Input::Cancel);
+    fixture.feed(&Input::Cancel);
     fixture.end_with(StepId(0).item(1), Some(FailureCause::Signal(15)), "");
     assert_data_eq!(
         printed(&fixture),
@@ -210,7 +210,7 @@ job 7f3k  item north
 fn a_retry_refused_after_downtime_says_how_late_it_was() {
     let mut fixture = fixture();
     fixture.wait(1_000_000);
-    fixture.tell(&Input::Resume { seen: None });
+    fixture.feed(&Input::Resume { seen: None });
     assert_data_eq!(
         printed(&fixture),
         str![[r"

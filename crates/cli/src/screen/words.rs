@@ -1,14 +1,36 @@
-//! Words and phrases used by all output.
+//! Words, phrases and the two forms of output that all commands share.
 
 use std::env;
-use std::io::IsTerminal;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
+use serde::Serialize;
 use undaunted_engine::decide::describe_cause;
 use undaunted_engine::event::StoredText;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::is_plain;
 pub(crate) use undaunted_engine::view::{address, quoted};
 use undaunted_policy::FailureCause;
+
+/// Prints a view as one line of JSON.
+pub(crate) fn json(out: &mut impl Write, view: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, view)?;
+    writeln!(out)
+}
+
+/// Prints a view on standard output: as one line of JSON, or as the text that `text` writes.
+pub(crate) fn print<V: Serialize>(
+    view: &V,
+    as_json: bool,
+    text: impl FnOnce(&mut BufWriter<StdoutLock<'static>>, &V) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    if as_json {
+        json(&mut out, view)?;
+    } else {
+        text(&mut out, view)?;
+    }
+    out.flush()
+}
 
 /// The first `shown` of `total` names: `north, east and 3 more`.
 pub(crate) fn names(names: impl Iterator<Item = String>, shown: usize, total: u64) -> String {

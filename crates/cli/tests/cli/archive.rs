@@ -39,7 +39,7 @@ fn shown(home: &CliHome, job: &str) -> Vec<(i32, String, String)> {
 }
 
 #[test]
-fn an_archived_job_is_gone_and_a_restored_one_is_told_of_as_before() {
+fn an_archived_job_is_gone_and_a_restored_one_is_shown_as_before() {
     let home = home();
     home.run(&["run", "w.yaml"]).exits(4);
     let job = home.json(&["ls", "--json"])[0]["job"].clone();
@@ -66,7 +66,7 @@ fn an_archived_job_is_gone_and_a_restored_one_is_told_of_as_before() {
 }
 
 #[test]
-fn a_restored_job_can_be_gone_on_with() {
+fn a_restored_job_can_be_resumed() {
     let home = home();
     home.run(&["run", "w.yaml"]).exits(4);
     let file = home.run(&["archive", "@last"]).exits(0).out;
@@ -86,7 +86,7 @@ fn a_restored_job_can_be_gone_on_with() {
 }
 
 #[test]
-fn what_ended_long_ago_is_archived_and_nothing_else() {
+fn only_jobs_that_ended_long_ago_are_archived() {
     let home = home();
     home.run(&["run", "w.yaml"]).exits(4);
     home.run(&["run", "w.yaml"]).exits(4);
@@ -109,7 +109,7 @@ fn what_ended_long_ago_is_archived_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_archived_or_restored_is_told_with_its_exit_code() {
+fn a_refused_archive_or_restore_is_reported_with_its_exit_code() {
     let home = home();
     home.write("wait.yaml", "- shell: 'true'\n");
     home.run(&["archive"]).exits(2);
@@ -140,7 +140,7 @@ fn what_cannot_be_archived_or_restored_is_told_with_its_exit_code() {
 }
 
 #[test]
-fn what_is_not_finished_is_not_archived_and_the_way_out_is_told() {
+fn an_unfinished_job_is_not_archived_and_the_message_says_what_to_do() {
     let home = home();
     home.write("slow.yaml", "- shell: touch began; sleep 1000\n");
     home.run(&["run", "w.yaml"]).exits(4);

@@ -52,7 +52,7 @@ fn a_dead_letter_keeps_its_input_every_attempt_and_the_reason() {
 }
 
 #[test]
-fn they_are_chosen_by_name_by_place_and_by_filter() {
+fn dead_letters_are_chosen_by_name_by_position_and_by_filter() {
     let home = home();
     assert_eq!(items(&home, &["--where", "code == 1"]), ["n1", "n3"]);
     assert_eq!(items(&home, &["#1"]), ["n2"]);
@@ -97,7 +97,7 @@ fn a_redrive_that_fails_again_is_a_new_round_in_the_history() {
 }
 
 #[test]
-fn what_is_dropped_is_no_dead_letter_any_more() {
+fn a_dropped_item_is_no_longer_a_dead_letter() {
     let home = home();
     home.run(&["dlq", "drop", "@last", "#0", "#1"]).exits(0);
     assert_eq!(items(&home, &[]), ["n3"]);

@@ -44,7 +44,7 @@ fn functions_and_shell_commands_stand_side_by_side() {
 }
 
 #[test]
-fn such_a_job_is_shown_and_explained_and_gone_on_with_only_by_its_program() {
+fn a_job_of_an_embedding_program_is_shown_and_explained_but_resumed_only_by_that_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let (tell, failed) = std::sync::mpsc::channel();
     let fails = move |_: FunctionAttempt| {

@@ -77,7 +77,7 @@ fn all_of_a_long_output_passes_through() {
 }
 
 #[test]
-fn what_a_command_writes_is_seen_while_it_runs() {
+fn the_output_of_a_command_is_shown_while_it_runs() {
     use std::io::{BufRead, BufReader};
     let home = CliHome::new();
     let script = "echo first; while [ ! -e go ]; do sleep 0.01; done; echo second";

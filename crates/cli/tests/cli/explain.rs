@@ -157,7 +157,7 @@ fn every_attempt_is_listed_and_that_of_one_item_alone_if_asked() {
 }
 
 #[test]
-fn what_waits_says_when_it_goes_on_and_which_limit_ends_it() {
+fn a_waiting_item_shows_its_due_time_and_the_limit_that_ends_it() {
     let home = CliHome::new();
     home.write(
         "w.yaml",
@@ -194,7 +194,7 @@ fn what_waits_says_when_it_goes_on_and_which_limit_ends_it() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found_and_what_may_be_several_is_asked_about() {
+fn an_unknown_job_is_not_found_and_an_ambiguous_one_is_listed() {
     let (home, job) = ran();
     for (of, code) in [
         (format!("{job}/nowhere"), 6),

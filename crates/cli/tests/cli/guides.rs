@@ -172,18 +172,18 @@ fn is_there(program: &str) -> bool {
 }
 
 /// One command and what is printed under it.
-struct TypedCommand {
+struct PrintedCommand {
     line: String,
     shown: String,
 }
 
 /// The commands of a block.
-fn typed(block: &str) -> Vec<TypedCommand> {
-    let mut typed: Vec<TypedCommand> = Vec::new();
+fn typed(block: &str) -> Vec<PrintedCommand> {
+    let mut typed: Vec<PrintedCommand> = Vec::new();
     for line in block.split_inclusive('\n') {
         match (line.strip_prefix("$ "), typed.last_mut()) {
             (Some(command), _) => {
-                typed.push(TypedCommand { line: command.trim_end().to_owned(), shown: String::new() });
+                typed.push(PrintedCommand { line: command.trim_end().to_owned(), shown: String::new() });
             }
             (None, last) => {
                 let last = last.expect("a session begins with a command");

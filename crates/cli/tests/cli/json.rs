@@ -42,7 +42,7 @@ fn documented(examples: &BTreeMap<String, Vec<Value>>, heading: &str) -> Value {
 }
 
 #[test]
-fn what_is_printed_is_what_the_page_says() {
+fn the_output_is_what_the_page_shows() {
     let home = CliHome::new();
     home.write("w.yaml", WORKFLOW);
     let examples = examples();
@@ -82,7 +82,7 @@ fn what_is_printed_is_what_the_page_says() {
 }
 
 #[test]
-fn what_waits_and_what_was_resumed_are_as_the_page_says() {
+fn waiting_and_resumed_items_are_shown_as_the_page_says() {
     let home = CliHome::new();
     let retry = "retry_config: {attempts: 2, initial_delay: 1h, max_delay: 3h}";
     home.write("w.yaml", &format!("- {{id: ask, shell: exit 3, {retry}}}\n"));
@@ -270,7 +270,7 @@ fn a_map_prints_what_a_run_does() {
 }
 
 #[test]
-fn what_is_asked_of_a_job_is_answered_as_the_page_says() {
+fn requests_to_a_job_are_answered_as_the_page_says() {
     let home = CliHome::new();
     home.write("w.yaml", "- shell: while [ ! -e gone ]; do sleep 0.01; done\n");
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
@@ -288,7 +288,7 @@ fn what_is_asked_of_a_job_is_answered_as_the_page_says() {
 }
 
 #[test]
-fn upkeep_is_as_the_page_says() {
+fn archive_prune_and_rm_behave_as_the_page_says() {
     let home = CliHome::new();
     home.write("w.yaml", "- shell: 'true'\n");
     home.run(&["run", "w.yaml"]).exits(0);

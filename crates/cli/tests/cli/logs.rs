@@ -20,7 +20,7 @@ fn output_goes_where_it_was_written_to() {
 }
 
 #[test]
-fn several_attempts_are_told_apart_and_one_can_be_chosen() {
+fn several_attempts_are_labelled_and_one_can_be_chosen() {
     let home = home(
         "- id: twice\n  shell: 'echo attempt $UNDAUNTED_ATTEMPT; test $UNDAUNTED_ATTEMPT = 2'\n  \
          retry_config: {initial_delay: 1ms}\n",
@@ -63,7 +63,7 @@ fn a_secret_is_taken_out_and_without_it_nothing_is_shown() {
 }
 
 #[test]
-fn what_runs_is_followed_to_its_end() {
+fn a_running_job_is_followed_to_its_end() {
     let home = home(
         "- id: slow\n  shell: 'echo one; until test -e go; do sleep 0.02; done; echo two'\n\
          - {id: last, shell: echo three}\n",

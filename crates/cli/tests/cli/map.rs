@@ -44,7 +44,7 @@ fn items_end_with_lines_or_with_zero_bytes_and_come_from_a_file_if_asked() {
 }
 
 #[test]
-fn items_that_fail_for_good_are_dead_letters_and_the_exit_code_says_so() {
+fn permanently_failed_items_are_dead_letters_and_set_the_exit_code() {
     let home = CliHome::new();
     let script = "[ $1 != 2 ] || { echo broken >&2; exit 7; }";
     let command =
@@ -82,7 +82,7 @@ fn a_bad_flag_is_named_and_nothing_is_stored() {
 }
 
 #[test]
-fn output_in_order_goes_on_behind_what_was_printed_before_a_kill() {
+fn ordered_output_continues_after_what_was_printed_before_a_kill() {
     use std::io::{BufRead, BufReader};
     let home = CliHome::new();
     let lines: Vec<String> = (1..=40).map(|n| n.to_string()).collect();

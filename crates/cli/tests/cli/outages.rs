@@ -295,7 +295,7 @@ close it now: undaunted breaker reset payments
 }
 
 #[test]
-fn an_outage_that_is_over_is_told_from_the_first_failure_to_the_last_probe() {
+fn an_outage_that_is_over_is_explained_from_the_first_failure_to_the_last_probe() {
     let (home, said, job) = survived(SHORT);
     snapbox::assert_data_eq!(
         plain(&said, &job),
@@ -379,7 +379,7 @@ breaker payments: closed, no failures
 }
 
 #[test]
-fn what_was_held_too_long_and_what_was_not_to_be_held_say_why_they_failed() {
+fn items_held_too_long_or_failed_by_an_open_breaker_show_the_reason() {
     let home = CliHome::new();
     for (setting, item) in [("max_hold: 300ms", "north"), ("when_open: fail", "east")] {
         home.write("w.yaml", &LONG.replace("max_hold: 2h", setting));

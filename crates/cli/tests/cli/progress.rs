@@ -76,7 +76,7 @@ fn seen(pty: &Pty, columns: u16, rows: u16) -> String {
 }
 
 #[test]
-fn a_job_draws_bars_and_leaves_only_what_it_said() {
+fn a_job_draws_bars_and_leaves_only_its_messages() {
     let folder = folder(MAP);
     let mut pty = Pty::start(folder.path(), (90, 24), &[], &["run", "w.yaml"]);
     pty.until("countdown", |text| text.contains("north: retry 1 (attempt 2)"));
@@ -102,7 +102,7 @@ job ID completed
 }
 
 #[test]
-fn a_countdown_goes_on_while_nothing_happens() {
+fn a_countdown_continues_while_nothing_happens() {
     let folder = folder(&MAP.replace("700ms", "1500ms"));
     let mut pty = Pty::start(folder.path(), (90, 24), &[], &["run", "w.yaml"]);
     let counts = |text: &str, second: &str| {
@@ -129,7 +129,7 @@ map:
 ";
 
 #[test]
-fn what_is_held_is_counted_and_the_breaker_counts_down() {
+fn held_items_are_counted_and_the_time_to_the_next_probe_is_shown() {
     let folder = folder(OUTAGE);
     let mut pty = Pty::start(folder.path(), (90, 24), &[("NO_COLOR", "1")], &["run", "w.yaml"]);
     pty.until("what is held", |text| {
@@ -214,7 +214,7 @@ fn every_signal_leaves_the_cursor_where_it_can_be_seen() {
 }
 
 #[test]
-fn whoever_insists_a_third_time_gets_the_cursor_back_too() {
+fn a_third_ctrl_c_still_restores_the_cursor() {
     let folder = folder(&MAP.replace(
         "south) until [ -e go ] || [ ! -e w.yaml ]; do sleep 0.01; done ;;",
         "south) trap '' TERM; until [ -e go ] || [ ! -e w.yaml ]; do sleep 0.01; done ;;",
@@ -274,7 +274,7 @@ fn no_color_is_respected_and_a_dumb_terminal_gets_plain_lines() {
 }
 
 #[test]
-fn a_quiet_job_says_on_a_terminal_only_what_it_came_to() {
+fn a_quiet_job_on_a_terminal_prints_only_its_result() {
     let folder = folder(MAP);
     go(folder.path());
     let mut pty = Pty::start(folder.path(), (90, 24), &[], &["run", "w.yaml", "--quiet"]);

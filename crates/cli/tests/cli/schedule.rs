@@ -30,7 +30,7 @@ fn the_json_has_the_documented_shape() {
 }
 
 #[test]
-fn the_outer_key_may_stand_there_or_not() {
+fn the_outer_key_is_optional() {
     let bare = schedule(&["--retry-config", "attempts: 5\nbackoff: fibonacci"]);
     let outer = schedule(&["--retry-config", "retry_config:\n  attempts: 5\n  backoff: fibonacci"]);
     assert_eq!(bare, outer);
@@ -48,7 +48,7 @@ fn an_unlimited_policy_is_shown_up_to_a_hundred_retries() {
 }
 
 #[test]
-fn asking_for_exactly_as_many_as_there_are_tells_why_there_are_no_more() {
+fn asking_for_exactly_the_existing_number_shows_why_there_are_no_more() {
     let plan = schedule(&["--retry-config", "{attempts: 3}", "--retries", "3"]);
     assert_eq!(plan["stops"], json!({"reason": "attempts", "after_retries": 3}));
     let fewer = schedule(&["--retry-config", "{attempts: 3}", "--retries", "2"]);
@@ -104,7 +104,7 @@ map:
 }
 
 #[test]
-fn what_is_wrong_is_shown_where_it_stands() {
+fn a_mistake_is_shown_at_its_position() {
     let wrong = undaunted(&["schedule", "--retry-config", "{attempts: 3, initial_delay: 1 second}"]);
     assert_eq!(wrong.status.code(), Some(3));
     assert_eq!(text(&wrong.stdout), "");

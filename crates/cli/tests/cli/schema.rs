@@ -1,7 +1,7 @@
 //! `undaunted schema`: an editor accepts and refuses what `check` accepts and refuses.
 //!
-//! What a schema cannot express is listed here one by one, with the reason, so that a difference nobody
-//! has decided on is a red test.
+//! What a schema cannot express is listed here one by one, with the reason, so that a new, undecided
+//! difference is a red test.
 
 use std::fs;
 
@@ -298,7 +298,7 @@ const ONLY_SCHEMA: &[(&str, &str)] = &[(
 )];
 
 #[test]
-fn what_one_accepts_the_other_does() {
+fn schema_and_check_accept_the_same_files() {
     let validator = validator();
     assert!(VALID.len() >= 40 && BROKEN.len() >= 100);
     for yaml in VALID {
@@ -308,7 +308,7 @@ fn what_one_accepts_the_other_does() {
 }
 
 #[test]
-fn what_one_refuses_the_other_does() {
+fn schema_and_check_refuse_the_same_files() {
     let validator = validator();
     for yaml in BROKEN {
         assert_ne!(errors(yaml), [""; 0], "check accepts {yaml}");
@@ -318,7 +318,7 @@ fn what_one_refuses_the_other_does() {
 }
 
 #[test]
-fn where_they_differ_is_known() {
+fn the_documented_differences_are_known() {
     let validator = validator();
     for (why, yaml) in ONLY_CHECK {
         assert_ne!(errors(yaml), [""; 0], "check: {why}");
@@ -357,7 +357,7 @@ fn everything_the_documents_show_as_valid_is_accepted() {
 }
 
 #[test]
-fn a_wrong_key_is_told_where_it_stands() {
+fn an_unknown_key_is_reported_with_its_position() {
     let validator = validator();
     for (yaml, place) in [
         ("[{shell: a, timout: 1s}]", "/0"),

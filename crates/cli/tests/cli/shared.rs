@@ -117,7 +117,7 @@ job JOB item west
 }
 
 #[test]
-fn a_step_whose_time_is_up_says_what_there_was() {
+fn a_step_whose_deadline_passed_reports_what_had_arrived() {
     let late = "best_effort_min_dcs: 3\n  best_effort_deadline_seconds: 1";
     let (home, said, job) = ran(&BEST_EFFORT.replace("best_effort_min_dcs: 2", late), 4);
     snapbox::assert_data_eq!(
@@ -173,7 +173,7 @@ job JOB regions
 }
 
 #[test]
-fn what_comes_late_is_told() {
+fn late_results_are_reported() {
     let leave = "best_effort_min_dcs: 2\n  on_complete: leave";
     let (home, said, job) = ran(&BEST_EFFORT.replace("best_effort_min_dcs: 2", leave), 0);
     snapbox::assert_data_eq!(
@@ -322,12 +322,12 @@ error: job JOB has no retry pool: only the limits of each command apply; change 
 
 "]]
     );
-    let nobody = home.run(&["budget", "show", "unknown"]).exits(6);
-    assert!(nobody.err.contains("undaunted ls"), "{}", nobody.err);
+    let unknown = home.run(&["budget", "show", "unknown"]).exits(6);
+    assert!(unknown.err.contains("undaunted ls"), "{}", unknown.err);
 }
 
 #[test]
-fn too_many_failures_are_told_with_what_was_tolerated() {
+fn too_many_failures_are_reported_with_the_tolerance() {
     let strict = POOL.replace("max_failures: 5", "max_failures: 1");
     let strict = strict.replace("attempts: 4", "attempts: 0");
     let (home, said, job) = ran(&strict, 1);

@@ -30,7 +30,7 @@ fn exported(home: &CliHome) -> Value {
 }
 
 #[test]
-fn a_job_that_is_imported_goes_on_where_the_other_stood() {
+fn an_imported_job_continues_where_the_exported_one_stood() {
     let home = killed();
     let state = exported(&home);
     let second = at(&state, "/command_retry_states/second");
@@ -56,7 +56,7 @@ fn a_job_that_is_imported_goes_on_where_the_other_stood() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_nothing_is_stored() {
+fn invalid_combinations_are_refused_and_nothing_is_stored() {
     let home = CliHome::new();
     home.write("w.yaml", WORKFLOW);
     for (state, why) in [

@@ -133,7 +133,7 @@ fn is_clock(word: &str) -> bool {
 }
 
 #[test]
-fn what_differs_from_run_to_run_does_not_count() {
+fn run_specific_differences_do_not_count() {
     for (shown, printed) in [
         ("job 5d1c0e93b7  survive", "job aaaaaaaaaa  survive"),
         ("1 item; took 4.528s", "1 item; took 12ms"),

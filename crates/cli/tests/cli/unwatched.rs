@@ -1,4 +1,4 @@
-//! A job whose output goes to files and pipes, or to nobody.
+//! A job whose output goes to files and pipes, or to a closed pipe.
 
 use std::fs;
 use std::io::{self, Read};
@@ -59,7 +59,7 @@ fn printed(option: &[&str]) -> String {
 }
 
 #[test]
-fn what_is_no_terminal_gets_plain_lines() {
+fn a_stderr_that_is_not_a_terminal_gets_plain_lines() {
     snapbox::assert_data_eq!(
         printed(&[]),
         snapbox::str![[r"
@@ -103,7 +103,7 @@ job ID completed with dead letters (attempts)
 }
 
 #[test]
-fn a_quiet_job_prints_what_it_came_to() {
+fn a_quiet_job_prints_only_its_result() {
     snapbox::assert_data_eq!(
         printed(&["--quiet"]),
         snapbox::str![[r"
@@ -128,7 +128,7 @@ fn with_json_nothing_else_is_printed() {
 }
 
 #[test]
-fn who_wants_everything_and_nothing_is_asked_to_decide() {
+fn contradictory_selections_are_refused() {
     let folder = folder(MAP);
     for other in ["--quiet", "--json"] {
         let arguments = ["run", "w.yaml", "--verbose", other];
@@ -146,27 +146,27 @@ fn a_quiet_job_still_says_what_is_wrong() {
     assert!(text(&ended.stderr).contains("error: w.yaml is not valid"));
 }
 
-/// A pipe nobody reads any more.
-fn nobody() -> Stdio {
+/// A pipe whose reader is gone.
+fn closed_pipe() -> Stdio {
     let (reader, writer) = io::pipe().expect("a pipe");
     drop(reader);
     writer.into()
 }
 
 #[test]
-fn a_job_whose_summary_nobody_reads_ends_as_it_would() {
+fn a_job_whose_summary_is_not_read_ends_normally() {
     let folder = folder(MAP);
     let mut command = undaunted(folder.path(), &["run", "w.yaml", "--quiet"]);
-    let ended = command.stdout(nobody()).output().expect("it runs");
+    let ended = command.stdout(closed_pipe()).output().expect("it runs");
     assert_eq!(ended.status.code(), Some(4));
     assert_eq!(text(&ended.stderr), "");
 }
 
 #[test]
-fn a_job_whose_lines_nobody_reads_goes_on() {
+fn a_job_whose_output_is_not_read_keeps_running() {
     let folder = folder(MAP);
     let mut command = undaunted(folder.path(), &["run", "w.yaml", "--verbose"]);
-    let ended = command.stderr(nobody()).output().expect("it runs");
+    let ended = command.stderr(closed_pipe()).output().expect("it runs");
     assert_eq!(ended.status.code(), Some(4));
     assert!(text(&ended.stdout).contains("1 of 2 items succeeded"));
     let log = fs::read_to_string(folder.path().join("log"));
@@ -204,7 +204,7 @@ fn a_reader_that_has_seen_enough_is_not_complained_about() {
         &["--help"],
     ] {
         let mut command = undaunted(folder.path(), arguments);
-        let ended = command.stdout(nobody()).output().expect("it runs");
+        let ended = command.stdout(closed_pipe()).output().expect("it runs");
         assert_eq!(text(&ended.stderr), "", "{arguments:?}");
     }
 }

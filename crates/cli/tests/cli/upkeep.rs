@@ -23,7 +23,7 @@ fn a_removed_job_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_is_unfinished_is_not_pruned_and_not_removed_unasked() {
+fn an_unfinished_job_is_not_pruned_and_removed_only_with_force() {
     let home = CliHome::new();
     home.write("ok.yaml", "- shell: 'true'\n");
     home.write("wait.yaml", "- shell: exit 1\n  retry_config: {initial_delay: 1h, max_delay: 1h}\n");
@@ -70,7 +70,7 @@ fn a_store_is_checked_compacted_and_found() {
 }
 
 #[test]
-fn a_record_of_the_catalog_that_is_none_is_told_with_its_place() {
+fn an_unreadable_catalog_record_is_reported_with_its_position() {
     let home = home();
     let store = SqliteStore::open(&home.store()).expect("a store");
     let catalog = AggregateId::new(catalog::FAMILY, catalog::ID).expect("a name");
@@ -87,7 +87,7 @@ fn a_record_of_the_catalog_that_is_none_is_told_with_its_place() {
 }
 
 #[test]
-fn a_job_is_paused_by_another_process_and_goes_on_when_unpaused() {
+fn a_job_is_paused_and_unpaused_by_another_process() {
     let home = CliHome::new();
     home.write("p.yaml", "- shell: while [ ! -e go ]; do sleep 0.01; done\n- shell: echo second >> ran\n");
     let mut run = home.command(&["run", "p.yaml"]).spawn().expect("it runs");
@@ -112,7 +112,7 @@ fn a_job_is_paused_by_another_process_and_goes_on_when_unpaused() {
 }
 
 #[test]
-fn the_doctor_completions_and_the_manual_say_what_they_should() {
+fn doctor_completions_and_the_manual_are_printed() {
     let home = CliHome::new();
     let doctor = home.json(&["doctor", "--json"]);
     assert!(doctor.iter().any(|it| it["what"] == "store" && it["state"] == "ok"));

@@ -45,7 +45,7 @@ fn failed(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn killed_anywhere_while_it_is_archived_nothing_is_lost_and_again_finishes() {
+fn killed_anywhere_during_an_archive_nothing_is_lost_and_a_second_run_finishes() {
     for failpoint in
         ["archive-before-rename:1", "archive-kept:1", "archive-noted:1", "archive-folder-removed:1"]
     {

@@ -165,7 +165,7 @@ map:
 }
 
 #[test]
-fn a_success_starts_the_count_anew_and_permanent_failures_say_nothing() {
+fn a_success_resets_the_failure_count_and_permanent_failures_do_not_count() {
     let sandbox = ending_like("1-a 0-a 1-b 0-b 127-a 127-b 126-a 1-c 127-c 0-c", 2);
     sandbox.run().exits(4);
     assert_eq!(sandbox.lines("log").len(), 10, "it never opened");
@@ -177,7 +177,7 @@ fn a_success_starts_the_count_anew_and_permanent_failures_say_nothing() {
 }
 
 #[test]
-fn what_times_out_counts_as_a_failure() {
+fn a_timeout_counts_as_a_failure() {
     let sandbox = ending_like("1-a slow-a 0-a", 2);
     sandbox.run().exits(4);
     assert_eq!(sandbox.lines("log"), ["1-a", "slow-a"]);
@@ -286,7 +286,7 @@ fn breakers_are_listed_and_shown_for_people_and_machines() {
 }
 
 #[test]
-fn a_breaker_that_nobody_names_is_not_found() {
+fn an_unknown_breaker_is_not_found() {
     let sandbox = Sandbox::new();
     for what in ["show", "trip", "reset"] {
         let refused =
@@ -320,7 +320,7 @@ fn where_an_open_breaker_fails_items_they_are_dead_letters_without_an_attempt() 
 }
 
 #[test]
-fn what_waits_for_its_retry_fails_with_its_history_where_an_open_breaker_fails_items() {
+fn an_item_waiting_for_its_retry_fails_with_its_history_if_an_open_breaker_fails_items() {
     let settings = "failure_threshold: 2, recovery_timeout: 1h, when_open: fail";
     let sandbox = dependent(2, 2, settings, "");
     sandbox.run().exits(4);
@@ -335,7 +335,7 @@ fn what_waits_for_its_retry_fails_with_its_history_where_an_open_breaker_fails_i
 }
 
 #[test]
-fn what_is_held_for_longer_than_it_may_be_fails() {
+fn an_item_held_longer_than_max_hold_fails() {
     let sandbox = dependent(4, 1, &format!("{LONG}, max_hold: 50ms"), "");
     sandbox.edit_workflow("attempts: 3", "attempts: 0");
     let report = sandbox.run().exits(4).json();
@@ -370,7 +370,7 @@ fn held_time_counts_to_the_deadline_of_the_job() {
 }
 
 #[test]
-fn what_is_held_is_skipped_when_its_job_is_cancelled() {
+fn held_items_are_skipped_when_their_job_is_cancelled() {
     let sandbox = dependent(3, 2, LONG, "reduce: [{shell: echo reduced >> log}]");
     let engine = sandbox.start_run();
     let many = held(&wait_until_held(&sandbox, 2)).len();
@@ -386,7 +386,7 @@ fn what_is_held_is_skipped_when_its_job_is_cancelled() {
 }
 
 #[test]
-fn a_job_suspended_while_its_items_are_held_goes_on_from_there() {
+fn a_job_suspended_while_its_items_are_held_is_resumed_from_there() {
     let sandbox = dependent(5, 2, LONG, "");
     let engine = sandbox.start_run();
     let many = held(&wait_until_held(&sandbox, 2)).len();
@@ -408,7 +408,7 @@ fn a_job_suspended_while_its_items_are_held_goes_on_from_there() {
 }
 
 #[test]
-fn nothing_is_let_go_while_its_job_is_paused() {
+fn nothing_is_released_while_its_job_is_paused() {
     let sandbox = dependent(5, 2, LONG, "");
     let engine = sandbox.start_run();
     wait_until_held(&sandbox, 2);
@@ -440,7 +440,7 @@ fn a_tolerance_counts_no_item_that_is_held() {
 }
 
 #[test]
-fn what_is_held_is_skipped_when_a_tolerance_is_reached() {
+fn held_items_are_skipped_when_the_tolerance_is_reached() {
     let (sandbox, engine) = Sandbox::start_workflow(
         "
 mode: mapreduce

@@ -53,7 +53,7 @@ fn a_breaker_opened_before_a_kill_is_open_after_it_until_the_same_instant() {
 }
 
 #[test]
-fn a_breaker_whose_time_passed_while_nobody_ran_lets_one_through_at_once() {
+fn a_breaker_whose_recovery_timeout_passed_during_downtime_lets_one_probe_through_at_once() {
     let (sandbox, engine) = Sandbox::start_workflow(WAITS);
     sandbox.wait_for_open_breaker("shared");
     engine.kill();
@@ -204,7 +204,7 @@ map:
 ";
 
 #[test]
-fn when_whoever_probes_is_killed_another_job_takes_over() {
+fn when_the_probing_job_is_killed_another_job_probes() {
     let sandbox = Sandbox::of(PROBER);
     sandbox.write("other.yaml", OTHER);
     let prober = sandbox.start_run();
@@ -239,7 +239,7 @@ fn when_whoever_probes_is_killed_another_job_takes_over() {
 }
 
 #[test]
-fn a_probe_that_was_under_way_at_a_kill_is_taken_up_again() {
+fn a_probe_that_was_running_at_a_kill_is_collected_after_the_resume() {
     let (sandbox, engine) = Sandbox::start_workflow(PROBER);
     sandbox.pid("probing");
     engine.kill();

@@ -68,7 +68,7 @@ fn a_running_job_is_cancelled_by_another_process() {
 }
 
 #[test]
-fn an_interrupted_job_that_nobody_runs_is_cancelled_by_the_caller() {
+fn an_interrupted_job_without_an_owner_is_cancelled_by_the_caller() {
     let (sandbox, engine) = Sandbox::start_workflow(TREE);
     let pids = wait_until_running(&sandbox);
     engine.kill();
@@ -129,7 +129,7 @@ fn a_start_that_never_began_does_not_begin_because_of_a_cancellation() {
 }
 
 #[test]
-fn a_command_that_gives_items_is_ended_too() {
+fn a_cancelled_job_ends_its_input_command_too() {
     let (sandbox, engine) = Sandbox::start_workflow(
         "
 mode: mapreduce
@@ -180,7 +180,7 @@ map:
 }
 
 #[test]
-fn a_job_that_has_much_to_say_to_a_breaker_hears_what_it_is_asked() {
+fn a_job_that_reports_much_to_a_breaker_still_handles_requests() {
     let (sandbox, engine) = Sandbox::start_workflow(
         "
 mode: mapreduce

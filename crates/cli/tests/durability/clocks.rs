@@ -17,7 +17,7 @@ fn resume_at(sandbox: &Sandbox, step: &str) -> FinishedProcess {
 }
 
 #[test]
-fn a_timeout_holds_while_nobody_runs_the_job() {
+fn a_timeout_holds_during_downtime() {
     let sandbox = Sandbox::of(SLOW);
     let engine = sandbox.spawn(&["run", "w.yaml"]);
     let command = sandbox.pid("up");

@@ -85,7 +85,7 @@ fn a_step_is_complete_when_enough_have_succeeded_and_the_rest_is_ended() {
 }
 
 #[test]
-fn what_runs_when_a_step_is_complete_is_ended() {
+fn running_items_are_ended_when_their_step_is_complete() {
     let sandbox = datacenters("best_effort_min_dcs: 2", "");
     let engine = sandbox.start_run();
     for name in ["south", "west"] {
@@ -156,7 +156,7 @@ fn a_minimum_is_at_least_one_and_at_most_all() {
 }
 
 #[test]
-fn reduce_sees_only_what_counted() {
+fn reduce_gets_only_the_results_that_counted() {
     let sandbox = datacenters("best_effort_min_dcs: 2\n  on_complete: leave", "");
     let engine = sandbox.start_run();
     sandbox.wait_for_lines("log", 4);
@@ -238,7 +238,7 @@ fn a_late_result_may_make_up_for_a_minimum_that_was_missed() {
 }
 
 #[test]
-fn what_was_left_is_ended_at_the_deadline_of_the_job() {
+fn left_items_are_ended_at_the_deadline_of_the_job() {
     let sandbox = datacenters("best_effort_min_dcs: 2\n  on_complete: leave", "deadline: 2s");
     let engine = sandbox.start_run();
     sandbox.wait_for_lines("log", 4);
@@ -290,7 +290,7 @@ fn killed_after_any_write_around_a_completion_it_is_decided_once() {
 }
 
 #[test]
-fn a_deadline_that_passes_while_nobody_runs_the_job_has_passed() {
+fn a_deadline_that_passes_during_downtime_has_passed() {
     let sandbox = datacenters("best_effort_min_dcs: 3\n  best_effort_deadline_seconds: 60", "");
     let engine = sandbox.start_run();
     report(&sandbox, &TWO);
@@ -306,7 +306,7 @@ fn a_deadline_that_passes_while_nobody_runs_the_job_has_passed() {
 }
 
 #[test]
-fn killed_while_what_was_left_goes_on_its_results_are_late_all_the_same() {
+fn killed_while_left_items_still_run_their_results_are_still_late() {
     let sandbox = datacenters("best_effort_min_dcs: 2\n  on_complete: leave", "");
     let engine = sandbox.start_run();
     sandbox.wait_for_lines("log", 4);
@@ -340,7 +340,7 @@ fn minimum_and_deadline_have_defaults_of_the_operator() {
 }
 
 #[test]
-fn settings_of_the_operator_that_mean_nothing_are_named() {
+fn invalid_operator_settings_are_named() {
     let sandbox = datacenters("", "");
     for (name, values) in [
         ("BEST_EFFORT_DEFAULT_MIN_DCS", ["-1", "two", ""]),
@@ -356,7 +356,7 @@ fn settings_of_the_operator_that_mean_nothing_are_named() {
 }
 
 #[test]
-fn a_deadline_or_a_minimum_that_means_nothing_is_refused() {
+fn an_invalid_deadline_or_minimum_is_refused() {
     for rule in [
         "best_effort_deadline_seconds: -1",
         "best_effort_deadline_seconds: soon",
@@ -392,7 +392,7 @@ fn the_state_of_a_completion_is_shown_with_the_names_of_its_source() {
 }
 
 #[test]
-fn results_of_commands_that_ended_in_time_while_nobody_was_there_count() {
+fn results_of_commands_that_ended_in_time_during_downtime_count() {
     let (sandbox, engine) = Sandbox::start_workflow(
         "
 mode: mapreduce

@@ -6,7 +6,7 @@ use crate::history::{all, one, text};
 use crate::sandbox::Sandbox;
 
 #[test]
-fn what_a_command_printed_is_given_to_later_ones_in_its_format() {
+fn the_output_of_a_command_is_passed_to_later_ones_in_its_format() {
     let (sandbox, _) = Sandbox::run_workflow(
         "
 - {shell: 'printf \"two words\\n\\n\"', capture_output: plain}
@@ -186,7 +186,7 @@ map:
 }
 
 #[test]
-fn a_value_too_large_for_a_command_is_refused_with_the_way_out_which_works() {
+fn a_value_too_large_for_a_command_is_refused_with_advice_that_works() {
     let large = "x".repeat(101 << 10);
     let sandbox = Sandbox::of(
         "
@@ -210,7 +210,7 @@ map:
 }
 
 #[test]
-fn a_large_result_is_refused_with_the_way_out_which_works() {
+fn a_large_result_is_refused_with_advice_that_works() {
     let workflow = "
 mode: mapreduce
 map:

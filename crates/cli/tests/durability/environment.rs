@@ -39,7 +39,7 @@ fn commands_run_where_run_was_called_or_where_they_say() {
 }
 
 #[test]
-fn a_missing_directory_is_told() {
+fn a_missing_directory_is_reported() {
     let (_sandbox, report) = Sandbox::run_workflow("[{shell: 'true', working_dir: nowhere}]", 1);
     assert!(text(&report["error"]).contains("working directory"), "{report}");
 }
@@ -178,7 +178,7 @@ commands: [{shell: 'echo $LONG $SHORT >&2; exit 1'}]
 }
 
 #[test]
-fn a_secret_that_is_not_there_is_told_before_anything_is_stored() {
+fn a_missing_secret_is_reported_before_anything_is_stored() {
     let sandbox = Sandbox::of(GOSSIP);
     let refused = sandbox.run();
     assert_eq!(refused.code, 2, "{refused:?}");

@@ -141,7 +141,7 @@ fn killed_before_any_command_begins_it_begins_once() {
 }
 
 #[test]
-fn killed_after_any_command_began_it_is_not_begun_again() {
+fn killed_after_any_command_started_it_is_not_started_again() {
     dies_at_every("begin-after", 11);
 }
 
@@ -181,12 +181,12 @@ fn killed_after_any_commit_nothing_is_lost_or_repeated() {
 }
 
 #[test]
-fn killed_before_the_keeper_is_told_anything_nothing_is_lost_or_repeated() {
+fn killed_before_any_message_to_the_keeper_nothing_is_lost_or_repeated() {
     dies_at_every("told-before", 24);
 }
 
 #[test]
-fn killed_after_the_keeper_was_told_anything_nothing_is_lost_or_repeated() {
+fn killed_after_any_message_to_the_keeper_nothing_is_lost_or_repeated() {
     dies_at_every("told-after", 24);
 }
 
@@ -285,7 +285,7 @@ fn a_keeper_killed_before_it_notes_an_end_makes_the_end_uncertain() {
 }
 
 #[test]
-fn a_command_that_gives_items_is_begun_again_when_the_keeper_that_was_told_of_it_has_died() {
+fn an_input_command_is_started_again_when_its_keeper_has_died() {
     let sandbox = Sandbox::of(
         "
 map:
@@ -334,7 +334,7 @@ fn a_keeper_killed_after_it_noted_an_end_costs_nothing_of_it() {
 }
 
 #[test]
-fn a_keeper_killed_while_it_answers_costs_at_most_what_runs() {
+fn a_keeper_killed_while_it_answers_costs_at_most_the_running_attempt() {
     for number in 1..=3 {
         keeper_dies_once(&format!("answer-before:{number}"), 0..=1);
         keeper_dies_once(&format!("answer-after:{number}"), 0..=1);
@@ -342,7 +342,7 @@ fn a_keeper_killed_while_it_answers_costs_at_most_what_runs() {
 }
 
 #[test]
-fn a_keeper_killed_while_it_begins_its_log_is_replaced() {
+fn a_keeper_killed_while_it_creates_its_log_is_replaced() {
     // A log that could not be marked as trusted proves nothing: commands that started meanwhile are
     // uncertain.
     for (failpoint, most) in [

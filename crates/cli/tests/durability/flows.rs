@@ -138,7 +138,7 @@ fn a_flow_killed_in_calls_sends_them_again_with_the_same_tokens_and_nothing_that
 }
 
 #[test]
-fn a_flow_killed_again_and_again_comes_to_its_end_with_every_token_its_own() {
+fn a_flow_killed_again_and_again_finishes_and_every_attempt_has_its_token() {
     let server = ScriptedServer::start()
         .by("/each", |request| {
             let n = request.argument("n").as_u64().unwrap();
@@ -181,7 +181,7 @@ fn a_flow_killed_again_and_again_comes_to_its_end_with_every_token_its_own() {
 }
 
 #[test]
-fn a_failed_goal_fails_the_flow_and_a_redrive_goes_on_with_another_token() {
+fn a_failed_goal_fails_the_flow_and_a_redrive_uses_another_token() {
     let server =
         ScriptedServer::start().on("/a", &[Reply::refusal("out of stock")]).on("/b", &[Reply::done()]);
     let sandbox =
@@ -225,7 +225,7 @@ fn a_step_with_a_condition_that_does_not_hold_is_not_called() {
 }
 
 #[test]
-fn a_flow_without_items_for_a_step_goes_on_with_an_empty_list() {
+fn a_flow_without_items_for_a_step_continues_with_an_empty_list() {
     let server = ScriptedServer::start().on("/b", &[Reply::done()]);
     let sandbox = flow(
         &server,
@@ -256,7 +256,7 @@ fn parallelism_bounds_the_calls_of_a_step() {
 }
 
 #[test]
-fn a_call_has_the_time_its_step_says() {
+fn a_call_has_the_timeout_of_its_step() {
     let server = ScriptedServer::start().on("/a", &[Reply::StallInBody, Reply::done()]);
     let (sandbox, _) = Sandbox::run_workflow(
         &format!(
@@ -277,7 +277,7 @@ steps:
 }
 
 #[test]
-fn a_flow_that_is_cancelled_ends_its_calls_and_one_that_is_interrupted_goes_on() {
+fn a_cancelled_flow_ends_its_calls_and_an_interrupted_one_is_resumed() {
     let server = ScriptedServer::start().on("/a", &[Reply::x(1).gated()]).on("/b", &[Reply::done()]);
     let steps = [("a", "x: {role: output}", FAST), ("b", "x: {role: required}", FAST)];
     let cancelled = flow(&server, "goals: [b]", &steps);
@@ -299,7 +299,7 @@ fn a_flow_that_is_cancelled_ends_its_calls_and_one_that_is_interrupted_goes_on()
 }
 
 #[test]
-fn a_step_that_is_complete_by_its_rule_gives_what_is_there() {
+fn a_step_that_is_complete_by_its_rule_returns_partial_results() {
     let server = ScriptedServer::start()
         .by("/a", |request| {
             let n = request.argument("n");

@@ -136,7 +136,7 @@ fn a_malformed_variable_stops_the_start_by_its_name() {
 }
 
 #[test]
-fn a_work_config_that_cannot_be_meant_is_refused() {
+fn an_invalid_work_config_is_refused() {
     for work in [
         "max_retries: -2",
         "backoff: -1",
@@ -184,7 +184,7 @@ fn an_item_that_waits_for_its_retry_holds_no_slot() {
 }
 
 #[test]
-fn a_flow_killed_in_a_wait_goes_on_at_its_time() {
+fn a_flow_killed_during_a_wait_retries_at_the_recorded_time() {
     let server = ScriptedServer::start().on("/a", &[Reply::status(503), Reply::x(1)]);
     let sandbox = flow(
         &server,

@@ -28,7 +28,7 @@ fn a_handler_that_succeeds_recovers_the_command_and_the_failure_stays_in_the_rep
 }
 
 #[test]
-fn with_fail_workflow_it_fails_all_the_same() {
+fn with_fail_workflow_the_job_still_fails() {
     let (sandbox, report) = Sandbox::run_workflow(
         "
 - shell: exit 1
@@ -96,7 +96,7 @@ commands:
 }
 
 #[test]
-fn what_follows_a_success_runs_after_it() {
+fn on_success_handlers_run_after_a_success() {
     let (sandbox, _) = Sandbox::run_workflow(
         "
 - shell: echo work >> log

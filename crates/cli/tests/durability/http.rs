@@ -123,7 +123,7 @@ fn expect_says_which_statuses_are_a_success() {
 }
 
 #[test]
-fn whatever_breaks_a_connection_is_a_network_failure_and_sent_again() {
+fn every_broken_connection_is_a_network_failure_and_sent_again() {
     let broken = [
         ("close", Reply::Close),
         ("in-headers", Reply::CloseInHeaders),
@@ -151,7 +151,7 @@ fn whatever_breaks_a_connection_is_a_network_failure_and_sent_again() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_a_network_failure() {
+fn an_unreachable_server_is_a_network_failure() {
     let server = ScriptedServer::start();
     let url = server.url("/x");
     drop(server);
@@ -187,7 +187,7 @@ fn the_time_of_an_attempt_covers_connection_headers_and_body() {
 }
 
 #[test]
-fn an_answer_that_comes_byte_by_byte_is_an_answer() {
+fn an_answer_that_arrives_byte_by_byte_is_read_whole() {
     let reply = Reply::Trickled(Box::new(Reply::text(200, "slow but whole")));
     let server = ScriptedServer::start().on("/", &[reply]);
     let sandbox = one_request(&format!("url: '{}'", server.url("/")), "  capture_output: got\n");
@@ -310,7 +310,7 @@ fn a_throttled_429_waits_as_long_as_it_asks() {
 }
 
 #[test]
-fn a_connection_is_used_again_and_a_request_lost_on_it_is_not_sent_again_in_secret() {
+fn a_connection_is_reused_and_a_request_lost_on_it_is_not_silently_sent_again() {
     let server = ScriptedServer::start()
         .on("/1", &[Reply::status(200)])
         .on("/2", &[Reply::Close, Reply::Close, Reply::status(200)])

@@ -12,7 +12,7 @@ fn gated() -> ScriptedServer {
 }
 
 #[test]
-fn a_request_under_way_at_a_crash_is_interrupted_and_sent_again_with_the_same_token() {
+fn a_request_in_flight_at_a_crash_is_interrupted_and_sent_again_with_the_same_token() {
     let server = gated();
     let sandbox = one_request(&format!("method: POST, url: '{}'", server.url("/")), "");
     let engine = sandbox.start_run();
@@ -45,7 +45,7 @@ fn kills_in_requests_never_pass_the_bound() {
 }
 
 #[test]
-fn a_request_that_must_not_be_sent_again_unasked_is_not() {
+fn a_request_marked_as_not_repeatable_is_not_sent_again_after_a_crash() {
     let server = gated();
     let http = format!("method: POST, url: '{}'", server.url("/"));
     let sandbox = one_request(&http, "  on_interrupt: stop\n");
@@ -226,7 +226,7 @@ reduce:
 }
 
 #[test]
-fn items_are_sent_side_by_side_as_many_as_may() {
+fn requests_of_items_run_in_parallel_up_to_max_parallel() {
     let server = ScriptedServer::start().on("/x", &[Reply::status(200).gated()]);
     let (_sandbox, engine) = Sandbox::start_workflow(&format!(
         "

@@ -84,7 +84,7 @@ fn a_header_that_the_command_gives_itself_is_not_sent_twice() {
 }
 
 #[test]
-fn a_value_is_one_piece_of_an_address_whatever_it_holds() {
+fn a_value_stays_one_segment_of_a_url_whatever_it_contains() {
     let server = ScriptedServer::start();
     let url = format!("{}/v1/${{item.x}}/end?q=${{item.x}}&z=1", server.origin());
     let items = [
@@ -109,7 +109,7 @@ fn a_value_is_one_piece_of_an_address_whatever_it_holds() {
 }
 
 #[test]
-fn a_value_that_would_leave_its_place_in_a_path_is_refused_and_nothing_is_sent() {
+fn a_value_that_would_change_the_path_is_refused_and_nothing_is_sent() {
     let server = ScriptedServer::start();
     let url = format!("{}/v1/${{item.x}}/delete", server.origin());
     let sandbox = request_each(&json!([{"x": ".."}, {"x": "."}]), &format!("url: '{url}'"));
@@ -121,7 +121,7 @@ fn a_value_that_would_leave_its_place_in_a_path_is_refused_and_nothing_is_sent()
 }
 
 #[test]
-fn an_address_by_a_value_goes_nowhere_but_to_http() {
+fn a_url_from_a_value_must_be_http() {
     for url in ["file:///etc/passwd", "ftp://127.0.0.1/", "nonsense", "http://"] {
         let sandbox = request_each(&json!([{"url": url}]), "url: '${item.url}'");
         sandbox.run().exits(4);
@@ -132,7 +132,7 @@ fn an_address_by_a_value_goes_nowhere_but_to_http() {
 }
 
 #[test]
-fn a_value_that_no_header_may_hold_is_refused_and_nothing_is_sent() {
+fn a_value_that_is_not_allowed_in_a_header_is_refused_and_nothing_is_sent() {
     let server = ScriptedServer::start().on("/", &[Reply::status(200)]);
     let http = format!("url: '{}', headers: {{X-Name: '${{item.x}}'}}", server.url("/"));
     let items = json!([
@@ -220,7 +220,7 @@ fn holds(folder: &Path, bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn secrets_are_sent_and_stand_nowhere_else() {
+fn secrets_are_sent_and_appear_nowhere_else() {
     let secret = "s3cret-Value-71";
     let server = ScriptedServer::start().by("/", |request| {
         // A server that echoes the request in its error.

@@ -55,7 +55,7 @@ fn an_interrupted_attempt_is_a_failure_like_any_other() {
 }
 
 #[test]
-fn a_command_that_must_not_run_again_unasked_is_not() {
+fn a_command_marked_as_not_repeatable_is_not_started_again_after_a_crash() {
     let sandbox = Sandbox::of(&ONCE_MORE.replace("id: work", "on_interrupt: stop"));
     let engine = sandbox.spawn(&["run", "w.yaml"]);
     sandbox.pid("up");
@@ -113,7 +113,7 @@ fn while_the_keeper_lives_even_a_child_that_cleared_its_environment_is_ended() {
 }
 
 #[test]
-fn a_keeper_killed_alone_is_replaced_while_the_job_goes_on() {
+fn a_keeper_killed_alone_is_replaced_while_the_job_keeps_running() {
     let (sandbox, engine) = Sandbox::start_workflow(ONCE_MORE);
     let command = sandbox.pid("up");
     kill_keepers(&sandbox);
@@ -165,7 +165,7 @@ fn a_command_killed_alone_has_failed_and_is_retried() {
 }
 
 #[test]
-fn a_command_killed_while_nobody_runs_the_job_has_failed_with_its_signal() {
+fn a_command_killed_while_no_process_owns_the_job_has_failed_with_its_signal() {
     let (sandbox, engine) = Sandbox::start_workflow(ONCE_MORE);
     let command = sandbox.pid("up");
     engine.kill();

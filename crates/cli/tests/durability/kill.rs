@@ -21,7 +21,7 @@ const LONG: &str = "
 ";
 
 #[test]
-fn a_command_goes_on_without_its_engine_and_its_result_is_collected() {
+fn a_command_survives_its_engine_and_its_result_is_collected() {
     let sandbox = Sandbox::of(LONG);
     let engine = sandbox.spawn(&["run", "w.yaml"]);
     let command = sandbox.pid("up");
@@ -42,7 +42,7 @@ fn a_command_goes_on_without_its_engine_and_its_result_is_collected() {
 }
 
 #[test]
-fn a_command_that_still_runs_when_somebody_goes_on_is_not_started_again() {
+fn a_command_that_still_runs_at_resume_is_not_started_again() {
     let sandbox = Sandbox::of(LONG);
     let engine = sandbox.spawn(&["run", "w.yaml"]);
     let command = sandbox.pid("up");
@@ -219,7 +219,7 @@ fn a_start_that_was_recorded_and_never_begun_begins_under_its_number() {
 }
 
 #[test]
-fn what_a_later_command_uses_is_on_disk_before_the_success_that_mentions_it() {
+fn captured_values_are_on_disk_before_the_success_that_mentions_them() {
     // The process dies right after it recorded the success, and the spool is deleted: the output is in the
     // journal.
     let sandbox = Sandbox::of("[{shell: echo word, capture_output: said}, {shell: 'echo ${said} >> log'}]");

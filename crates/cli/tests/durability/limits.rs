@@ -27,7 +27,7 @@ fn a_timeout_ends_the_whole_tree_and_is_transient() {
 }
 
 #[test]
-fn what_does_not_heed_term_is_killed() {
+fn a_command_that_ignores_sigterm_is_killed() {
     let (sandbox, _) = Sandbox::run_workflow(
         "
 - shell: trap '' TERM; echo $$ > up; while :; do sleep 0.05; done
@@ -105,7 +105,7 @@ fn the_delay_budget_allows_what_fits_and_no_more() {
 }
 
 #[test]
-fn what_was_spent_is_restored_exactly() {
+fn the_spent_delay_is_restored_exactly() {
     let sandbox = Sandbox::of(
         "
 - shell: echo run >> log; exit 1

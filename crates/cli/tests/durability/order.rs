@@ -54,7 +54,7 @@ map:
 }
 
 #[test]
-fn ten_items_run_at_a_time_unless_somebody_says_otherwise() {
+fn ten_items_run_at_a_time_by_default() {
     let (sandbox, engine) = Sandbox::start_workflow(
         "
 mode: mapreduce

@@ -59,7 +59,7 @@ fn the_output_of_every_attempt_is_kept() {
 }
 
 #[test]
-fn output_that_is_not_text_harms_nobody() {
+fn output_that_is_not_text_does_no_harm() {
     let (sandbox, _) = Sandbox::run_workflow(
         "[{shell: 'head -c 3000 /dev/urandom; head -c 3000 /dev/urandom >&2; printf \"\\377\\000\\n\" >&2; exit 1'}]",
         1,

@@ -11,7 +11,7 @@ const GATE: &str = "
 ";
 
 #[test]
-fn a_second_process_is_told_who_owns_the_job() {
+fn a_second_process_learns_which_process_owns_the_job() {
     let (sandbox, engine) = Sandbox::start_workflow(GATE);
     sandbox.pid("up");
     let owner = engine.pid().to_string();
@@ -45,7 +45,7 @@ fn a_dead_owner_is_replaced_at_once() {
 }
 
 #[test]
-fn of_many_that_go_on_at_once_one_does() {
+fn of_many_concurrent_resumes_one_succeeds() {
     let sandbox = Sandbox::of(GATE);
     let first = sandbox.start_run();
     sandbox.pid("up");
@@ -95,7 +95,7 @@ map:
 }
 
 #[test]
-fn one_of_several_jobs_can_be_killed_and_gone_on_with_alone() {
+fn one_of_several_jobs_can_be_killed_and_resumed_alone() {
     let sandbox = Sandbox::of(GATE);
     let other = "[{shell: 'echo $$ > up2; until [ -e go2 ]; do sleep 0.01; done'}]";
     sandbox.write("other.yaml", other);

@@ -143,7 +143,7 @@ fn a_budget_is_shown_with_exactly_these_keys() {
 }
 
 #[test]
-fn a_file_that_says_nothing_has_no_pool_unless_the_operator_gives_one() {
+fn a_file_without_a_budget_has_no_pool_unless_the_operator_sets_one() {
     let sandbox = failing(1, "");
     sandbox.run().exits(4);
     assert_eq!(sandbox.lines("log").len(), 10);
@@ -159,7 +159,7 @@ fn a_file_that_says_nothing_has_no_pool_unless_the_operator_gives_one() {
 type OperatorVariable = Option<(&'static str, &'static str)>;
 
 #[test]
-fn what_is_asked_for_is_clamped_by_the_operator() {
+fn requested_budgets_are_clamped_to_the_ceilings_of_the_operator() {
     let both = "retry_budget: 500\nretry_budget_per_workflow: 9";
     let small = "retry_budget: 2\nretry_budget_per_workflow: 4";
     let share = "retry_budget_per_workflow: 4";
@@ -188,7 +188,7 @@ fn what_is_asked_for_is_clamped_by_the_operator() {
 }
 
 #[test]
-fn numbers_that_mean_nothing_are_refused() {
+fn invalid_numbers_are_refused() {
     for limits in
         ["retry_budget: -1", "retry_budget_per_workflow: -2", "retry_budget: many", "retry_budget: 1.5"]
     {

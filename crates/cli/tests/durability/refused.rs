@@ -4,7 +4,7 @@ use crate::history::{assert_contains, assert_fields, one, text};
 use crate::sandbox::Sandbox;
 
 #[test]
-fn an_agent_that_is_not_installed_is_permanent_and_told() {
+fn an_agent_that_is_not_installed_is_a_permanent_failure_and_named() {
     let sandbox = Sandbox::of(
         "
 - claude: say hello
@@ -66,7 +66,7 @@ reduce: [{shell: echo >> log}]
 }
 
 #[test]
-fn an_input_command_that_fails_is_told_with_its_cause() {
+fn a_failing_input_command_is_reported_with_its_cause() {
     for (script, cause) in [("exit 3", "exit status 3"), ("echo trouble >&2; exit 1", "trouble")] {
         let (_sandbox, report) = Sandbox::run_workflow(
             &format!(

@@ -37,7 +37,7 @@ fn report(workflow: &str, code: i32) -> (Sandbox, Value) {
 }
 
 #[test]
-fn a_completed_job_reports_nulls_where_there_is_nothing_to_say() {
+fn a_completed_job_reports_null_for_fields_without_a_value() {
     let (_sandbox, report) = report("[{shell: 'true'}, {shell: 'true'}]", 0);
     assert_fields!(report, {"status": "completed", "reason": null, "error": null});
     let items = json!({"total": 2, "succeeded": 2, "dead": 0, "skipped": 0});

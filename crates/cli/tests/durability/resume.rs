@@ -8,7 +8,7 @@ use crate::history::{all, assert_fields, count, has_event, one};
 use crate::sandbox::Sandbox;
 
 #[test]
-fn going_on_with_an_ended_job_reports_the_same_and_changes_nothing() {
+fn resuming_an_ended_job_reports_the_same_and_changes_nothing() {
     let workflows = [
         (0, "[{shell: echo run >> log}]"),
         (1, "[{shell: echo run >> log; exit 3}]"),
@@ -48,7 +48,7 @@ fn killed_while_waiting(workflow: &str) -> (Sandbox, serde_json::Value) {
 }
 
 #[test]
-fn a_job_goes_on_as_it_was_submitted_wherever_it_is_gone_on_with() {
+fn a_job_is_resumed_as_it_was_submitted_wherever_the_resume_runs() {
     let (sandbox, _) = killed_while_waiting(WAITS);
     sandbox.write("ok", "");
     fs::remove_file(sandbox.path("w.yaml")).unwrap();
@@ -60,7 +60,7 @@ fn a_job_goes_on_as_it_was_submitted_wherever_it_is_gone_on_with() {
 }
 
 #[test]
-fn a_changed_workflow_file_is_noted_and_not_used() {
+fn a_changed_workflow_file_is_reported_and_not_used() {
     let (sandbox, _) = killed_while_waiting(WAITS);
     sandbox.write("ok", "");
     sandbox.write("w.yaml", &WAITS.replace("hello", "goodbye").replace("attempts: 1", "attempts: 9"));
@@ -70,7 +70,7 @@ fn a_changed_workflow_file_is_noted_and_not_used() {
 }
 
 #[test]
-fn a_file_that_is_the_same_is_not_noted() {
+fn an_unchanged_workflow_file_is_not_reported() {
     let (sandbox, _) = killed_while_waiting(WAITS);
     sandbox.write("ok", "");
     let ended = sandbox.resume().exits(0);

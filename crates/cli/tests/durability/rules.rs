@@ -39,7 +39,7 @@ map:
 ";
 
 #[test]
-fn the_first_rule_that_matches_says_what_becomes_of_a_failure() {
+fn the_first_rule_that_matches_decides_about_a_failure() {
     let (sandbox, report) = Sandbox::run_workflow(TABLE, 4);
     let runs = sandbox.runs("log");
     let letters = sandbox.dead_letters();
@@ -159,7 +159,7 @@ fn the_first_check_that_refuses_is_the_reason() {
 }
 
 #[test]
-fn what_is_permanent_or_ruled_out_is_so_before_anything_is_counted() {
+fn permanent_failures_and_refusals_by_a_rule_come_before_any_count() {
     let workflow = "
 retry_budget: 1
 commands:

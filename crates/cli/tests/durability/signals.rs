@@ -46,7 +46,7 @@ fn suspends_cleanly(name: &str) {
 }
 
 #[test]
-fn one_ctrl_c_lets_what_runs_finish_and_suspends_the_job() {
+fn one_ctrl_c_lets_running_commands_finish_and_suspends_the_job() {
     suspends_cleanly("INT");
 }
 
@@ -92,7 +92,7 @@ fn ctrl_c_during_a_wait_suspends_at_once_and_the_wait_stands() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_what_runs_and_says_so() {
+fn a_second_ctrl_c_ends_running_commands_and_reports_it() {
     let sandbox = Sandbox::of(TWO);
     let engine = sandbox.spawn(&["run", "w.yaml"]);
     let command = sandbox.pid("up");

@@ -40,7 +40,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_store_that_is_a_file_is_told() {
+fn a_store_path_that_is_a_file_is_reported() {
     let sandbox = Sandbox::of(ONE);
     fs::write(sandbox.store(), "something else").unwrap();
     sandbox.run().exits(7).err_contains("is not a folder");
@@ -49,8 +49,8 @@ fn a_store_that_is_a_file_is_told() {
 }
 
 #[test]
-fn a_read_only_store_is_told() {
-    let Some(disk) = SmallDisk::new("a_read_only_store_is_told", "size=4m") else {
+fn a_read_only_store_is_reported() {
+    let Some(disk) = SmallDisk::new("a_read_only_store_is_reported", "size=4m") else {
         return;
     };
     let sandbox = Sandbox::with_store(disk.0.path().join("store"));
@@ -63,7 +63,7 @@ fn a_read_only_store_is_told() {
 }
 
 #[test]
-fn a_store_of_a_later_release_is_told_with_both_numbers() {
+fn a_store_of_a_later_release_is_refused_with_both_version_numbers() {
     let (sandbox, _) = Sandbox::run_workflow(ONE, 0);
     move_log_into_database(&sandbox);
     let path = sandbox.store().join("undaunted.db");
@@ -138,8 +138,8 @@ fn a_corrupt_record_is_reported_with_its_place_and_nothing_before_it_is_lost() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_job_goes_on_when_there_is_room() {
-    let name = "a_full_disk_is_told_and_the_job_goes_on_when_there_is_room";
+fn a_full_disk_is_reported_and_the_job_continues_when_there_is_room() {
+    let name = "a_full_disk_is_reported_and_the_job_continues_when_there_is_room";
     let Some(disk) = SmallDisk::new(name, "size=4m") else {
         return;
     };

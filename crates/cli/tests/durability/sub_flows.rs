@@ -112,7 +112,7 @@ fn a_flow_that_fails_fails_its_item_for_good_and_says_why() {
 }
 
 #[test]
-fn a_flow_that_was_under_way_at_a_kill_is_gone_on_with_and_not_begun_again() {
+fn a_flow_that_ran_at_a_kill_is_resumed_and_not_started_again() {
     let server = server().on("/square", &[Reply::outputs(&json!({"square": 1})).gated()]);
     let sandbox = sandbox(&server, "");
     let engine = sandbox.start_run();
@@ -146,7 +146,7 @@ fn outer_flow(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn who_is_cancelled_cancels_what_it_waits_for() {
+fn a_cancelled_flow_cancels_the_sub_flows_it_waits_for() {
     let server = server().on("/square", &[Reply::StallInHeaders]);
     let sandbox = sandbox(&server, "");
     let engine = sandbox.start_run();
@@ -160,7 +160,7 @@ fn who_is_cancelled_cancels_what_it_waits_for() {
 }
 
 #[test]
-fn who_is_suspended_goes_on_with_what_it_waited_for() {
+fn a_suspended_flow_is_resumed_with_the_sub_flows_it_waited_for() {
     let server = server().on("/square", &[Reply::status(503), Reply::status(503), Reply::status(503)]);
     let (sandbox, engine) = Sandbox::start_workflow(
         &std::fs::read_to_string(sandbox(&server, "").path("w.yaml"))
@@ -181,7 +181,7 @@ fn who_is_suspended_goes_on_with_what_it_waited_for() {
 }
 
 #[test]
-fn flows_that_stand_for_each_other_come_to_an_end() {
+fn flows_that_contain_each_other_fail_at_a_depth_limit() {
     let (sandbox, report) = Sandbox::run_workflow(
         "
 mode: flow
@@ -248,7 +248,7 @@ fn flows_deep_inside_each_other_have_names_that_files_can_have() {
 }
 
 #[test]
-fn a_flow_is_found_before_its_parts_and_they_go_with_it() {
+fn a_prefix_names_the_flow_before_its_sub_flows_which_are_removed_with_it() {
     let server = server().on("/square", &[Reply::outputs(&json!({"square": 4}))]);
     let sandbox = sandbox(&server, "");
     let job = text(&sandbox.run().exits(0).json()["job"]);
@@ -266,7 +266,7 @@ fn a_flow_is_found_before_its_parts_and_they_go_with_it() {
 }
 
 #[test]
-fn parts_of_parts_go_with_a_flow_too() {
+fn nested_sub_flows_are_removed_with_their_flow() {
     let server = leaf();
     let sandbox = nested(&server, 4);
     sandbox.run().exits(0);

@@ -75,7 +75,7 @@ pub(crate) fn called_flow() -> (ScriptedServer, Sandbox, ChildProcess, ReceivedR
 }
 
 #[test]
-fn the_result_of_an_async_step_comes_by_webhook_and_the_flow_goes_on() {
+fn the_result_of_an_async_step_arrives_by_webhook_and_the_flow_continues() {
     let (server, sandbox, engine, call) = called_flow();
     let until = sandbox.event("attempt_accepted")["until"].clone();
     assert!(server.requests("/b").is_empty(), "the result has not come yet");
@@ -126,7 +126,7 @@ fn a_result_that_comes_twice_is_answered_200_and_ignored() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_404_what_is_no_result_400_and_neither_changes_anything() {
+fn an_unknown_result_is_404_an_unreadable_one_400_and_neither_changes_anything() {
     let (_server, sandbox, engine, call) = called_flow();
     let url = call.webhook_url();
     sandbox.event("attempt_accepted");
@@ -203,7 +203,7 @@ fn a_result_may_come_before_the_call_was_answered() {
 }
 
 #[test]
-fn a_result_that_does_not_come_in_time_is_a_timeout_and_called_for_again_with_the_same_token() {
+fn a_missing_result_is_a_timeout_and_the_call_is_repeated_with_the_same_token() {
     let server = server();
     let sandbox = flow(&server, "", ", completion_timeout: 50", "");
     sandbox.edit_workflow("max_retries: 3", "max_retries: -1");
@@ -227,7 +227,7 @@ fn a_result_that_does_not_come_in_time_is_a_timeout_and_called_for_again_with_th
 }
 
 #[test]
-fn a_result_that_comes_while_the_next_call_is_waited_for_is_to_be_sent_again() {
+fn a_result_that_arrives_during_a_retry_wait_has_to_be_sent_again() {
     let (server, sandbox) = async_flow();
     sandbox.edit_workflow("backoff: 1,", "backoff: 1000,");
     server.answers("/a", &[Reply::status(503), Reply::accepted()]);
@@ -245,7 +245,7 @@ fn a_result_that_comes_while_the_next_call_is_waited_for_is_to_be_sent_again() {
 }
 
 #[test]
-fn results_that_never_come_use_up_the_attempts() {
+fn results_that_never_arrive_use_up_the_attempts() {
     let server = server();
     let sandbox = flow(&server, "", ", completion_timeout: 1", "");
     let report = run(&sandbox).wait().exits(1).json();
@@ -257,7 +257,7 @@ fn results_that_never_come_use_up_the_attempts() {
 }
 
 #[test]
-fn a_call_that_is_not_taken_on_is_judged_as_any_other() {
+fn a_call_that_is_not_accepted_for_later_is_judged_like_any_other() {
     let (server, sandbox) = async_flow();
     server.answers("/a", &[Reply::status(503), Reply::refusal("no")]);
     run(&sandbox).wait().exits(1);
@@ -267,7 +267,7 @@ fn a_call_that_is_not_taken_on_is_judged_as_any_other() {
 }
 
 #[test]
-fn as_many_results_are_waited_for_as_may_run_and_they_come_in_any_order() {
+fn parallelism_bounds_awaited_results_and_they_come_in_any_order() {
     let server = server();
     let sandbox = flow(&server, "init: {n: [1, 2, 3, 4, 5]}", "", ", n: {role: required, for_each: true}");
     let engine = run(&sandbox);
@@ -287,7 +287,7 @@ fn as_many_results_are_waited_for_as_may_run_and_they_come_in_any_order() {
 }
 
 #[test]
-fn the_address_of_the_call_is_the_public_one_if_there_is_one() {
+fn webhook_urls_use_the_public_base_url_if_there_is_one() {
     let (server, sandbox) = async_flow();
     let own = free_address();
     let engine = sandbox
@@ -299,7 +299,7 @@ fn the_address_of_the_call_is_the_public_one_if_there_is_one() {
 }
 
 #[test]
-fn an_address_that_is_none_is_refused_by_the_name_of_its_variable() {
+fn an_invalid_address_is_refused_with_the_name_of_its_variable() {
     for wrong in ["7070", "localhost", "127.0.0.1", "127.0.0.1:70000", "x y"] {
         let (server, sandbox) = async_flow();
         let variables = [("UNDAUNTED_LISTEN", wrong)];
@@ -313,7 +313,7 @@ fn an_address_that_is_none_is_refused_by_the_name_of_its_variable() {
 }
 
 #[test]
-fn a_flow_whose_address_is_in_use_says_so_and_can_be_gone_on_with() {
+fn a_flow_whose_address_is_in_use_reports_it_and_can_be_resumed() {
     let (server, sandbox) = async_flow();
     let own = free_address();
     let other = Sandbox::eventually(&own, || TcpListener::bind(&own).ok());

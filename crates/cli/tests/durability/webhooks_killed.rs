@@ -10,7 +10,7 @@ use crate::sandbox::Sandbox;
 use crate::webhooks::{ANYWHERE, async_flow, called_flow, deliver, run};
 
 #[test]
-fn a_flow_killed_while_a_result_is_waited_for_goes_on_waiting_and_does_not_call_again() {
+fn a_flow_killed_while_it_waits_for_a_result_keeps_waiting_and_does_not_call_again() {
     let (server, sandbox) = async_flow();
     let own = free_address();
     let variables = [("UNDAUNTED_LISTEN", own.as_str())];
@@ -36,7 +36,7 @@ fn a_flow_killed_while_a_result_is_waited_for_goes_on_waiting_and_does_not_call_
 }
 
 #[test]
-fn a_result_whose_time_passed_while_nobody_was_there_is_a_timeout() {
+fn a_result_whose_time_passed_during_downtime_is_a_timeout() {
     let (server, sandbox) = async_flow();
     let engine = run(&sandbox);
     sandbox.event("attempt_accepted");
@@ -52,7 +52,7 @@ fn a_result_whose_time_passed_while_nobody_was_there_is_a_timeout() {
 }
 
 #[test]
-fn a_result_that_was_answered_200_is_never_lost_wherever_somebody_dies() {
+fn a_result_answered_with_200_is_never_lost_wherever_a_process_dies() {
     for failpoint in ["append-before", "append-after"] {
         for number in 3..=9 {
             let (server, sandbox) = async_flow();
@@ -81,7 +81,7 @@ fn a_result_that_was_answered_200_is_never_lost_wherever_somebody_dies() {
 }
 
 #[test]
-fn a_flow_is_cancelled_while_a_result_is_waited_for() {
+fn a_flow_is_cancelled_while_it_waits_for_a_result() {
     let (server, sandbox) = async_flow();
     let engine = run(&sandbox);
     sandbox.event("attempt_accepted");
@@ -92,7 +92,7 @@ fn a_flow_is_cancelled_while_a_result_is_waited_for() {
 }
 
 #[test]
-fn ctrl_c_suspends_a_flow_whose_work_others_have_taken_on_and_nothing_is_lost() {
+fn ctrl_c_suspends_a_flow_with_calls_accepted_for_later_and_nothing_is_lost() {
     let (server, sandbox) = async_flow();
     let own = free_address();
     let listen = ("UNDAUNTED_LISTEN", own.as_str());
@@ -107,7 +107,7 @@ fn ctrl_c_suspends_a_flow_whose_work_others_have_taken_on_and_nothing_is_lost() 
 }
 
 #[test]
-fn a_step_that_is_complete_by_its_rule_waits_for_no_more_results() {
+fn a_step_that_is_complete_by_its_rule_stops_waiting_for_results() {
     let server = ScriptedServer::start().on("/a", &[Reply::accepted()]);
     let sandbox = Sandbox::of(&format!(
         "

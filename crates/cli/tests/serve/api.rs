@@ -60,7 +60,7 @@ fn steps_are_registered_shown_updated_and_removed_and_stay_over_a_restart() {
 }
 
 #[test]
-fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
+fn an_invalid_definition_is_refused_with_the_reason() {
     let (sandbox, handlers) = (Sandbox::new(), ScriptedServer::start());
     let served = RunningServer::on(&sandbox);
     for (pointer, value, word) in [
@@ -183,7 +183,7 @@ fn a_flow_is_started_once_under_a_clean_name() {
 }
 
 #[test]
-fn whatever_is_refused_is_refused_in_the_same_shape() {
+fn every_error_has_the_same_json_shape() {
     let sandbox = Sandbox::new();
     let served = RunningServer::on(&sandbox);
     for (method, path, body, status) in [

@@ -44,7 +44,7 @@ struct CountingTargetState {
     /// The flows whose requests were held back, in order.
     kept: Vec<String>,
     /// How many of them were answered.
-    let_go: usize,
+    released: usize,
     calls: Vec<AnsweredCall>,
 }
 
@@ -61,7 +61,7 @@ impl CountingTarget {
         if state.keeps {
             state.kept.push(flow_of(request));
             let position = state.kept.len();
-            while state.let_go < position {
+            while state.released < position {
                 state = self.changed.wait(state).unwrap();
             }
         }
@@ -89,9 +89,9 @@ impl CountingTarget {
     }
 
     /// Answers the requests that are held back.
-    fn let_go(&self) {
+    fn release(&self) {
         let mut state = self.state.lock().unwrap();
-        state.let_go = state.kept.len();
+        state.released = state.kept.len();
         self.changed.notify_all();
     }
 
@@ -154,7 +154,7 @@ fn kill_in_probes(
         let victim = *victim.get_or_insert_with(|| server_of(&probing));
         kills.push(instant(SystemTime::now()));
         servers.remove(victim).kill();
-        target.let_go();
+        target.release();
         servers.insert(victim, RunningServer::on(sandbox));
         let before = changes(&sandbox.breaker(breaker), "opened");
         sandbox.wait_for_breaker(breaker, |breaker| changes(breaker, "opened") > before);
@@ -343,7 +343,7 @@ fn sixty_four_flows_of_four_servers_wait_out_an_outage_that_one_process_at_a_tim
         instant(SystemTime::now()) > opened + KNOWN_AFTER
     });
     begin_the_others(&servers[2..], 2);
-    target.let_go();
+    target.release();
     let kills = kill_in_probes(&sandbox, &mut servers, &target, &name);
     target.heal();
     servers[0].wait_for_completed(FLOWS);

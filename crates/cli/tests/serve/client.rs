@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
-pub(crate) struct HttpAnswer {
+pub(crate) struct ReceivedAnswer {
     pub(crate) status: u16,
     /// Status line and headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl HttpAnswer {
+impl ReceivedAnswer {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
@@ -74,7 +74,7 @@ impl Connection {
     }
 
     /// Reads an answer; `None` if the connection was closed instead.
-    pub(crate) fn read_answer(&mut self) -> Option<HttpAnswer> {
+    pub(crate) fn read_answer(&mut self) -> Option<ReceivedAnswer> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if self.0.read_line(&mut head).ok()? == 0 {
@@ -82,7 +82,8 @@ impl Connection {
             }
         }
         let head = head.to_ascii_lowercase();
-        let mut answer = HttpAnswer { status: head.split(' ').nth(1)?.parse().ok()?, head, body: Vec::new() };
+        let mut answer =
+            ReceivedAnswer { status: head.split(' ').nth(1)?.parse().ok()?, head, body: Vec::new() };
         let length = answer.header("content-length").unwrap_or("0");
         answer.body = vec![0; length.parse().ok()?];
         self.0.read_exact(&mut answer.body).ok()?;
@@ -105,7 +106,7 @@ impl Connection {
         path: &str,
         headers: &[&str],
         body: &[u8],
-    ) -> Option<HttpAnswer> {
+    ) -> Option<ReceivedAnswer> {
         let headers: String = headers.iter().flat_map(|it| [*it, "\r\n"]).collect();
         let length = body.len();
         let head = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n");
@@ -114,7 +115,7 @@ impl Connection {
     }
 
     /// Sends a JSON request with the usual headers.
-    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<HttpAnswer> {
+    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<ReceivedAnswer> {
         let headers = ["Host: localhost", "Content-Type: application/json"];
         self.send(method, path, &headers, body.as_bytes())
     }
@@ -131,7 +132,7 @@ pub(crate) fn failure(error: &str) -> Vec<u8> {
 }
 
 /// Sends a result to a webhook; `None` if no server answers.
-pub(crate) fn send_result(url: &str, body: impl AsRef<[u8]>) -> Option<HttpAnswer> {
+pub(crate) fn send_result(url: &str, body: impl AsRef<[u8]>) -> Option<ReceivedAnswer> {
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut connection = Connection::try_open(host.parse().unwrap())?;
     let host = format!("Host: {host}");
@@ -168,7 +169,10 @@ impl EventFollower {
     }
 
     /// Connects with more headers; the error is the answer, unless that is 101.
-    pub(crate) fn connect_with(address: SocketAddr, headers: &[&str]) -> Result<Self, Option<HttpAnswer>> {
+    pub(crate) fn connect_with(
+        address: SocketAddr,
+        headers: &[&str],
+    ) -> Result<Self, Option<ReceivedAnswer>> {
         let mut connection = Connection::open(address);
         let headers: String = headers.iter().flat_map(|it| [*it, "\r\n"]).collect();
         let head = format!(

@@ -29,7 +29,7 @@ fn flows_of_a_running_server_are_shown_explained_and_listed() {
 }
 
 #[test]
-fn a_flow_is_cancelled_paused_and_gone_on_with_from_the_command_line() {
+fn a_flow_is_cancelled_paused_and_resumed_from_the_command_line() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start()
         .on("/a", &[Reply::x(1).gated()])

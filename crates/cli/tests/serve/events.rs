@@ -63,7 +63,7 @@ fn register(served: &RunningServer, handlers: &ScriptedServer) {
 }
 
 #[test]
-fn whoever_follows_a_flow_gets_its_state_and_every_later_event_once_and_in_order() {
+fn a_follower_gets_the_state_and_every_later_event_once_and_in_order() {
     let sandbox = Sandbox::new();
     let handlers = script(ScriptedServer::start());
     let served = RunningServer::on(&sandbox);
@@ -162,7 +162,7 @@ fn events_say_what_the_journal_says() {
 }
 
 #[test]
-fn only_the_types_that_were_asked_for_are_told_also_of_flows_of_another_server() {
+fn only_subscribed_event_types_are_sent_including_those_of_flows_of_another_server() {
     let sandbox = Sandbox::new();
     let handlers = script(ScriptedServer::start());
     let (one, other) = (RunningServer::on(&sandbox), RunningServer::on(&sandbox));
@@ -189,7 +189,7 @@ fn only_the_types_that_were_asked_for_are_told_also_of_flows_of_another_server()
 }
 
 #[test]
-fn messages_that_make_no_sense_are_refused_and_the_socket_stays() {
+fn invalid_messages_are_refused_and_the_socket_stays_open() {
     let (_sandbox, _handlers, served) = one_step(&[Reply::x(1)], &json!({}));
     let mut follower = served.follower();
     let unknown = follower.subscribe(&json!({"aggregate_id": ["flow", "unknown"]}));

@@ -71,7 +71,7 @@ fn killed_in_a_call_it_is_interrupted_and_sent_again_as_often_as_allowed() {
 }
 
 #[test]
-fn killed_while_a_result_is_waited_for_it_goes_on_waiting_and_calls_nobody() {
+fn killed_while_it_waits_for_a_result_it_keeps_waiting_and_makes_no_call() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/a", &[Reply::accepted()]);
     let address = free_address();
@@ -124,7 +124,7 @@ fn a_flow_that_was_answered_201_is_there_however_soon_the_server_is_killed() {
 }
 
 #[test]
-fn killed_in_a_flow_of_a_step_both_flows_go_on_and_the_inner_one_is_begun_once() {
+fn killed_in_a_sub_flow_both_flows_are_resumed_and_the_inner_one_is_started_once() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/inner", &[Reply::outputs(&json!({"y": 2})).gated()]);
     let served = RunningServer::on(&sandbox);
@@ -161,7 +161,7 @@ pub(crate) fn send_until_accepted(address: SocketAddr, path: &str, flow: &Value)
 }
 
 #[test]
-fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded() {
+fn wherever_the_server_dies_the_flow_is_resumed_and_each_step_is_called_as_recorded() {
     let failpoints = [
         "append-before",
         "append-after",
@@ -259,7 +259,7 @@ fn a_result_that_was_taken_and_not_answered_is_there_and_may_be_sent_again() {
 }
 
 #[test]
-fn a_result_that_was_handed_on_and_not_answered_is_taken_by_whoever_has_the_flow() {
+fn a_result_that_was_forwarded_and_not_answered_is_taken_by_the_owner_of_the_flow() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/a", &[Reply::accepted()]);
     let owner = RunningServer::on(&sandbox);

@@ -46,7 +46,7 @@ fn metrics(served: &RunningServer) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_is_counted_has_the_names_of_the_semantics() {
+fn metrics_have_the_documented_names() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start()
         .on("/a", &[Reply::status(503)])
@@ -93,7 +93,7 @@ fn what_is_counted_has_the_names_of_the_semantics() {
 }
 
 #[test]
-fn what_is_counted_of_a_flow_ends_when_it_is_archived() {
+fn the_series_of_a_flow_are_removed_when_it_is_archived() {
     let (sandbox, _handlers, served) = one_step(&[Reply::status(503)], &retries(9));
     let of = |id: &str| {
         let series_values = metrics(&served);
@@ -115,7 +115,7 @@ fn what_is_counted_of_a_flow_ends_when_it_is_archived() {
 }
 
 #[test]
-fn what_is_used_of_a_pool_is_counted_on_after_a_restart() {
+fn the_use_of_a_pool_is_still_counted_after_a_restart() {
     let ok = Reply::x(1).gated();
     let (sandbox, handlers, served) = one_step(&[Reply::status(503), Reply::status(503), ok], &retries(9));
     served.start_flow_with("f", &json!({"goals": ["a"], "retry_budget": 0, "retry_budget_per_workflow": 5}));
@@ -187,7 +187,7 @@ fn logs_are_json_lines_with_the_records_of_the_semantics() {
 }
 
 #[test]
-fn the_health_of_steps_is_looked_at_and_recorded_when_it_changes() {
+fn the_health_of_steps_is_checked_and_recorded_when_it_changes() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/health", &[Reply::status(200)]);
     let served = RunningServer::on(&sandbox);
@@ -221,7 +221,7 @@ fn the_health_of_steps_is_looked_at_and_recorded_when_it_changes() {
 }
 
 #[test]
-fn the_state_of_the_engine_has_a_place_for_every_flow() {
+fn the_engine_state_lists_every_flow() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/a", &[Reply::x(1)]).on("/held", &[Reply::x(1).gated()]);
     let served = RunningServer::on(&sandbox);

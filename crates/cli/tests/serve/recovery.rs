@@ -42,7 +42,7 @@ fn wait_for_recovery(served: &RunningServer) -> Value {
 }
 
 #[test]
-fn a_flow_by_file_whose_process_was_killed_is_gone_on_with() {
+fn a_flow_from_a_file_is_resumed_after_its_process_was_killed() {
     let handlers = ScriptedServer::start().on("/a", &[Reply::x(1).gated()]);
     let sandbox = Sandbox::of(&flow_file(&handlers));
     let running = sandbox.start_run();
@@ -108,7 +108,7 @@ fn a_flow_that_a_living_process_runs_is_not_touched() {
 }
 
 #[test]
-fn a_broken_flow_is_reported_and_the_others_go_on_and_a_deactivated_one_is_not_read() {
+fn a_broken_flow_is_reported_the_others_are_resumed_and_a_deactivated_one_is_not_read() {
     let handlers = ScriptedServer::start().on("/a", &[Reply::x(1)]).on("/held", &[Reply::x(1).gated()]);
     let sandbox = Sandbox::new();
     let served = RunningServer::on(&sandbox);

@@ -15,7 +15,7 @@ use crate::sandbox::Sandbox;
 use crate::served::{RunningServer, async_step, deliver, one_step, provider, retries, start_flows, step};
 
 #[test]
-fn a_condition_that_would_take_for_ever_fails_its_step_at_once() {
+fn a_condition_that_would_run_forever_fails_its_step_at_once() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/b", &[Reply::x(1)]);
     let served = RunningServer::on(&sandbox);
@@ -35,7 +35,7 @@ fn a_condition_that_would_take_for_ever_fails_its_step_at_once() {
 }
 
 #[test]
-fn another_version_of_the_protocol_is_not_spoken() {
+fn http_2_is_refused() {
     let sandbox = Sandbox::new();
     let served = RunningServer::on(&sandbox);
     let mut stream = TcpStream::connect(served.address()).unwrap();
@@ -168,7 +168,7 @@ fn an_id_that_is_no_part_of_an_address_and_an_address_with_a_password_are_refuse
 }
 
 #[test]
-fn a_longest_wait_of_nothing_stops_the_start_and_names_the_variable() {
+fn a_maximum_wait_of_zero_stops_the_start_and_names_the_variable() {
     let sandbox = Sandbox::new();
     let local = ["--listen", "127.0.0.1:0"];
     for variables in [
@@ -193,7 +193,7 @@ fn a_token_is_the_same_with_and_without_the_end_of_its_line() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_no_flow() {
+fn a_log_that_is_not_read_delays_no_flow() {
     const FLOWS: usize = 2000;
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/a", &[Reply::x(1)]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Connection, EventFollower, HttpAnswer, send_result, success};
+use crate::client::{Connection, EventFollower, ReceivedAnswer, send_result, success};
 use crate::history::has_event;
 use crate::http_server::{Reply, ScriptedServer};
 use crate::sandbox::Sandbox;
@@ -14,13 +14,13 @@ use crate::served::{RunningServer, async_step, provider};
 
 const LOCAL: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
-fn send(served: &RunningServer, method: &str, path: &str, headers: &[&str], body: &str) -> HttpAnswer {
+fn send(served: &RunningServer, method: &str, path: &str, headers: &[&str], body: &str) -> ReceivedAnswer {
     let mut connection = Connection::open(served.address());
     connection.send(method, path, headers, body.as_bytes()).unwrap()
 }
 
 #[test]
-fn others_are_listened_to_only_with_a_token() {
+fn a_public_address_is_listened_on_only_with_a_token() {
     let sandbox = Sandbox::new();
     for address in ["0.0.0.0:0", "[::]:0"] {
         let ended =
@@ -44,14 +44,14 @@ fn public_server(sandbox: &Sandbox) -> (RunningServer, SocketAddr) {
     (served, address.parse().unwrap())
 }
 
-fn send_to(address: SocketAddr, request: (&str, &str), headers: &[&str], body: &str) -> HttpAnswer {
+fn send_to(address: SocketAddr, request: (&str, &str), headers: &[&str], body: &str) -> ReceivedAnswer {
     let mut connection = Connection::open(address);
     let answer = connection.send(request.0, request.1, headers, body.as_bytes());
     answer.unwrap()
 }
 
 #[test]
-fn with_a_token_nobody_is_answered_who_does_not_show_it() {
+fn with_a_token_a_client_that_does_not_send_it_is_refused() {
     let sandbox = Sandbox::new();
     let (_served, address) = public_server(&sandbox);
     let wrong = [
@@ -88,7 +88,7 @@ fn with_a_token_nobody_is_answered_who_does_not_show_it() {
 }
 
 #[test]
-fn with_a_token_whoever_shows_it_is_answered_and_it_stands_nowhere() {
+fn with_a_token_a_client_that_sends_it_is_answered_and_the_token_is_stored_nowhere() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/a", &[Reply::accepted()]);
     let (served, address) = public_server(&sandbox);
@@ -123,7 +123,7 @@ fn with_a_token_whoever_shows_it_is_answered_and_it_stands_nowhere() {
 }
 
 #[test]
-fn without_a_token_pages_and_foreign_names_are_refused() {
+fn without_a_token_web_pages_and_foreign_host_names_are_refused() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start();
     let served = RunningServer::with(
@@ -224,7 +224,7 @@ fn a_request_that_is_too_large_or_too_slow_is_cut_and_others_are_answered() {
 }
 
 #[test]
-fn steps_may_be_only_where_the_operator_allows_them() {
+fn steps_may_only_have_endpoints_that_the_operator_allows() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/a", &[Reply::status(503), Reply::x(1)]);
     let other = ScriptedServer::start().on("/b", &[Reply::x(1)]);
@@ -259,7 +259,7 @@ fn steps_may_be_only_where_the_operator_allows_them() {
 }
 
 #[test]
-fn values_of_secrets_of_a_flow_by_file_stand_nowhere() {
+fn secret_values_of_a_flow_file_appear_nowhere() {
     const SECRET: &str = "v3ry-s3cret-value";
     let handlers = ScriptedServer::start().on(
         "/a",

@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::client::{Connection, EventFollower, HttpAnswer, send_result};
+use crate::client::{Connection, EventFollower, ReceivedAnswer, send_result};
 use crate::http_server::{Reply, ScriptedServer};
 use crate::processes::ChildProcess;
 use crate::sandbox::{FinishedProcess, Sandbox};
@@ -108,22 +108,22 @@ impl RunningServer {
         fs::read_to_string(&self.out).unwrap() + &self.running.stderr()
     }
 
-    pub(crate) fn try_ask(&self, method: &str, path: &str, body: &str) -> Option<HttpAnswer> {
+    pub(crate) fn try_ask(&self, method: &str, path: &str, body: &str) -> Option<ReceivedAnswer> {
         Connection::try_open(self.address)?.ask(method, path, body)
     }
 
     #[track_caller]
-    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> HttpAnswer {
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> ReceivedAnswer {
         self.try_ask(method, path, body).unwrap()
     }
 
     #[track_caller]
-    pub(crate) fn get(&self, path: &str) -> HttpAnswer {
+    pub(crate) fn get(&self, path: &str) -> ReceivedAnswer {
         self.ask("GET", path, "")
     }
 
     #[track_caller]
-    pub(crate) fn post(&self, path: &str, body: &Value) -> HttpAnswer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> ReceivedAnswer {
         self.ask("POST", path, &body.to_string())
     }
 

@@ -54,7 +54,7 @@ fn each_of_two_servers_runs_its_flows_and_knows_those_of_the_other() {
 }
 
 #[test]
-fn the_flows_of_a_server_that_was_killed_are_taken_over_by_the_other() {
+fn the_flows_of_a_killed_server_are_resumed_by_the_other() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start()
         .on("/wait", &[Reply::status(503), Reply::x(1)])

@@ -9,7 +9,7 @@ use crate::sandbox::Sandbox;
 use crate::served::{RunningServer, async_step, follower_step, one_step, only_item, provider, retries};
 
 #[test]
-fn one_sigterm_lets_calls_finish_and_suspends_and_all_goes_on_when_it_is_back() {
+fn one_sigterm_lets_calls_finish_suspends_and_everything_is_resumed_after_a_restart() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start()
         .on("/a", &[Reply::x(1).gated()])

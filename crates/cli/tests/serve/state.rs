@@ -82,7 +82,7 @@ fn a_flow_with_a_retry_is_shown_field_by_field_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn what_is_for_each_gives_a_list_in_the_order_of_its_items() {
+fn for_each_returns_a_list_in_the_order_of_its_items() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start()
         .by("/price", |request| {

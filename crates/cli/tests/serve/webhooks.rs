@@ -52,7 +52,7 @@ fn a_result_is_taken_once_and_answered_200_however_often_it_comes() {
 }
 
 #[test]
-fn what_is_no_result_of_a_step_is_refused_and_changes_nothing() {
+fn an_invalid_step_result_is_refused_and_changes_nothing() {
     let (sandbox, _server, served, url) = waiting();
     let before = served.flow("f");
     let (base, token) = url.rsplit_once('/').unwrap();
@@ -89,7 +89,7 @@ fn what_is_no_result_of_a_step_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_result_that_is_there_before_the_call_was_answered_counts() {
+fn a_result_that_arrives_before_the_answer_to_its_call_counts() {
     let sandbox = Sandbox::new();
     let answers = Arc::new(Mutex::new(Vec::new()));
     let sender = Arc::clone(&answers);
@@ -110,7 +110,7 @@ fn a_result_that_is_there_before_the_call_was_answered_counts() {
 }
 
 #[test]
-fn a_failing_result_is_final_and_a_lost_one_is_asked_for_again_with_the_same_token() {
+fn a_failing_result_is_final_and_a_lost_one_is_requested_again_with_the_same_token() {
     let (_sandbox, _server, served, url) = waiting();
     send_result(&url, failure("no room")).unwrap().is(200);
     let flow = served.wait_for_end("f", "failed");
@@ -143,7 +143,7 @@ fn a_failing_result_is_final_and_a_lost_one_is_asked_for_again_with_the_same_tok
 }
 
 #[test]
-fn a_result_that_comes_while_the_next_call_is_waited_for_is_to_be_sent_again() {
+fn a_result_that_arrives_during_a_retry_wait_has_to_be_sent_again() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/a", &[Reply::status(503), Reply::accepted()]);
     let served = RunningServer::on(&sandbox);

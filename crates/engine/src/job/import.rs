@@ -30,7 +30,7 @@ impl Job {
             let Some(found) = self.take_imported(item, first) else { continue };
             let due = found.due.unwrap_or_default();
             let mut active = ActiveItem::new(first, due);
-            active.take_over(&found);
+            active.use_import(&found);
             if let Some(state) = self.step_mut(step)
                 && state.items.get(index) == Some(ItemState::Pending)
             {
@@ -52,7 +52,7 @@ impl Job {
             let due = known.as_ref().and_then(|known| known.due);
             self.wait(item, due.unwrap_or_default());
             if let (Some(active), Some(known)) = (self.active_mut(item), known) {
-                active.take_over(&known);
+                active.use_import(&known);
             }
         }
     }
@@ -67,7 +67,7 @@ impl Job {
 }
 
 impl ActiveItem {
-    pub(crate) fn take_over(&mut self, found: &ImportedCommand) {
+    pub(crate) fn use_import(&mut self, found: &ImportedCommand) {
         self.attempts = found.attempts;
         self.set_progress(RetryUsage {
             retries: found.retries,

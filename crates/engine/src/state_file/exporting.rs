@@ -49,7 +49,7 @@ pub fn export(
     for ((command, identity), found) in &job.imported {
         let due = found.due.unwrap_or_default();
         let mut active = ActiveItem::new(*command, due);
-        active.take_over(found);
+        active.use_import(found);
         let step = job.plan().step_of(*command);
         add_item(&mut state, job, (step, identity), &active, (None, None));
     }

@@ -79,7 +79,7 @@ impl LogRecord {
 
 /// Whether an event has a log record above the debug level. Most have none, so a log without debug records need not
 /// render them.
-pub const fn matters(event: &Event) -> bool {
+pub const fn is_above_debug(event: &Event) -> bool {
     // A command stopped by a budget has a second record.
     matches!(event, Event::Item(ItemEvent::CommandStopped(_)))
         || !matches!(level(event), None | Some(LogLevel::Debug))
@@ -158,7 +158,7 @@ pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
 }
 
 /// The log record of a transition of a breaker.
-pub fn breaker_turn(breaker: &str, change: &BreakerChange) -> Option<LogRecord> {
+pub fn transition_record(breaker: &str, change: &BreakerChange) -> Option<LogRecord> {
     let view = breaker_event(breaker, change)?;
     let (word, level) = match change.change {
         BreakerChangeKind::Opened | BreakerChangeKind::Tripped => ("breaker_opened", LogLevel::Warn),

@@ -99,7 +99,7 @@ fn results_that_never_arrive_use_up_the_attempts() {
         test.start();
         let running: Vec<StartId> = test.job.starts.running.keys().copied().collect();
         for start in running {
-            test.tell(&Input::Accepted { start });
+            test.feed(&Input::Accepted { start });
         }
         test.advance().wake();
     }
@@ -114,11 +114,11 @@ fn a_result_may_arrive_before_the_acceptance_of_its_attempt() {
     let mut test = begun();
     let start = test.start_of_item(item_at(0));
     test.succeed_item(item_at(0), &json!({"x": 1}));
-    assert!(test.tell(&Input::Accepted { start }).lines().is_empty());
+    assert!(test.feed(&Input::Accepted { start }).lines().is_empty());
     let other = test.start_of_item(item_at(1));
     test.fail_item(item_at(1), FailureCause::Status(503));
-    assert!(test.tell(&Input::Accepted { start: other }).lines().is_empty());
-    assert!(test.tell(&Input::Accepted { start: StartId(99) }).lines().is_empty());
+    assert!(test.feed(&Input::Accepted { start: other }).lines().is_empty());
+    assert!(test.feed(&Input::Accepted { start: StartId(99) }).lines().is_empty());
     assert!(test.job.starts.accepted.is_empty());
 }
 
@@ -207,7 +207,7 @@ fn run_to_the_end() -> TestedJob {
             continue;
         };
         number += 1;
-        test.tell(&Input::Accepted { start });
+        test.feed(&Input::Accepted { start });
         if number == 2 {
             test.crash_and_resume();
         }

@@ -49,7 +49,7 @@ fn permanent_and_interrupted_attempts_do_not_count() {
     test.fail(0, EXIT_1).fail(1, FailureCause::Exit(127));
     test.fail(2, FailureCause::Interrupted).fail(3, FailureCause::Other(FailureClass::Permanent));
     assert_eq!(test.breaker(BREAKER).failures(), 1);
-    test.tell(&undaunted_engine::input::Input::Cancel).fail(4, TERM);
+    test.feed(&undaunted_engine::input::Input::Cancel).fail(4, TERM);
     assert_eq!(test.breaker(BREAKER).failures(), 1, "it was cancelled");
     assert_eq!(test.outcome().0, "cancelled");
 }

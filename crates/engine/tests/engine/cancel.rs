@@ -65,7 +65,7 @@ map: {input: {shell: ls}, agent_template: [{shell: a}]}
     assert_eq!(test.cancel().lines(), ["job_stopping cancelled"]);
     assert_eq!(test.effects(), ["read the items of 0 by 1", "end all"]);
     let failed = input_failed(Reason::Cancelled, "ended by signal 15 (TERM)");
-    assert_eq!(test.tell(&failed).lines().last().unwrap(), "job_cancelled cancelled");
+    assert_eq!(test.feed(&failed).lines().last().unwrap(), "job_cancelled cancelled");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_job_is_suspended_only_when_nothing_runs() {
     assert_eq!(test.suspend().lines(), ["job_suspended"]);
     assert_eq!((test.ready(), test.next_wake()), (vec![], None));
     let start = start_input(item_at(0));
-    assert_eq!(test.at(100).tell(&start).lines(), [""; 0]);
+    assert_eq!(test.at(100).feed(&start).lines(), [""; 0]);
     assert_eq!(test.suspend().lines(), [""; 0]);
 }
 

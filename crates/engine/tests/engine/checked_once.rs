@@ -88,7 +88,7 @@ fn an_update_carries_its_plan_and_a_replayed_one_is_checked() {
     assert_eq!(react(&mut job, &update, test.now).records.len(), 1);
     assert_eq!(checks_made(), before);
     assert_eq!(&*job.submitted().text, text);
-    test.tell(&update);
+    test.feed(&update);
     assert_eq!(said(test.replayed().plan()), said(job.plan()));
     assert!(checks_made() > before);
 }

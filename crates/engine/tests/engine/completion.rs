@@ -217,7 +217,7 @@ fn redriven_dead_letters_can_reach_a_missed_minimum() {
     let mut test = test.after_reduce();
     assert_eq!(test.outcome().0, "partial");
     let redrive = Input::Redrive { items: vec![item_at(1)], reduce: false };
-    test.tell(&redrive).start().crash_and_resume().succeed(1);
+    test.feed(&redrive).start().crash_and_resume().succeed(1);
     assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
 }
 

@@ -83,7 +83,7 @@ fn nothing_happens_to_a_job_that_has_ended() {
         Input::Update { text: "- shell: b".into(), changes: Vec::new() },
     ];
     for input in inputs {
-        assert_eq!(test.tell(&input).lines(), [""; 0], "{input:?}");
+        assert_eq!(test.feed(&input).lines(), [""; 0], "{input:?}");
     }
     assert_eq!(test.effects(), [""; 0]);
     assert_eq!((test.ready(), test.next_wake()), (Vec::new(), None));

@@ -44,7 +44,7 @@ fn ten_items_run_at_a_time_by_default() {
 fn no_more_items_start_than_the_parallelism_allows() {
     let mut test = TestedJob::over(&map("max_parallel: 2"), 5);
     for item in 0..5 {
-        test.tell(&start(item));
+        test.feed(&start(item));
     }
     assert_eq!(test.running(), 2);
 }
@@ -52,10 +52,10 @@ fn no_more_items_start_than_the_parallelism_allows() {
 #[test]
 fn an_item_out_of_its_turn_is_not_started() {
     let mut test = TestedJob::over(&map("max_parallel: 2"), 5);
-    assert_eq!(test.tell(&start(3)).lines(), [""; 0]);
-    assert_eq!(test.tell(&start(99)).lines(), [""; 0]);
-    assert_eq!(test.tell(&start(0)).lines(), ["attempt_started 0/0 0.1 as 1"]);
-    assert_eq!(test.tell(&start(0)).lines(), [""; 0], "it runs already");
+    assert_eq!(test.feed(&start(3)).lines(), [""; 0]);
+    assert_eq!(test.feed(&start(99)).lines(), [""; 0]);
+    assert_eq!(test.feed(&start(0)).lines(), ["attempt_started 0/0 0.1 as 1"]);
+    assert_eq!(test.feed(&start(0)).lines(), [""; 0], "it runs already");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_map_with_no_items_is_complete_and_reduce_runs() {
     let mut test = TestedJob::of(&map("max_parallel: 1"));
     assert_eq!(test.effects(), ["read the items of 0"]);
     let read = Input::ItemsRead { step: StepId(0), items: Vec::new() };
-    assert_eq!(test.tell(&read).lines(), ["items_read 0: 0", "step_completed 0", "step_started 1"]);
+    assert_eq!(test.feed(&read).lines(), ["items_read 0: 0", "step_completed 0", "step_started 1"]);
     assert_eq!(test.start().succeed(0).outcome(), ("completed", None, [0, 0, 0]));
 }
 
@@ -98,7 +98,7 @@ fn a_map_with_no_items_is_complete_and_reduce_runs() {
 fn items_that_cannot_be_read_fail_the_job() {
     let mut test = TestedJob::of(&map("max_parallel: 1"));
     let failed = input_failed(Reason::Permanent, "a.json is not there");
-    assert_eq!(test.tell(&failed).lines()[1..], ["input_failed 0: permanent", "job_failed permanent"]);
+    assert_eq!(test.feed(&failed).lines()[1..], ["input_failed 0: permanent", "job_failed permanent"]);
     assert_eq!(test.report().error.as_deref(), Some("a.json is not there"));
 }
 
@@ -106,10 +106,10 @@ fn items_that_cannot_be_read_fail_the_job() {
 fn items_are_read_once() {
     let mut test = TestedJob::over(&map("max_parallel: 1"), 2);
     let again = Input::ItemsRead { step: StepId(0), items: Vec::new() };
-    assert_eq!(test.tell(&again).lines(), [""; 0]);
+    assert_eq!(test.feed(&again).lines(), [""; 0]);
     let late =
         Input::InputFailed { step: StepId(0), reason: Reason::Permanent, error: String::new(), stderr: None };
-    assert_eq!(test.tell(&late).lines(), [""; 0]);
+    assert_eq!(test.feed(&late).lines(), [""; 0]);
     assert_eq!(test.job.steps[0].items.len(), 2);
 }
 
@@ -121,7 +121,7 @@ fn many_items_are_stored_in_several_records_and_read_in_order() {
         input: format!("\"{}\"", "x".repeat(300_000)),
     });
     let read = Input::ItemsRead { step: StepId(0), items: items.collect() };
-    let records = test.tell(&read).records();
+    let records = test.feed(&read).records();
     assert_eq!(event_lines(&records), ["items_read 0: 4", "items_read 0: 4", "items_read 0: 2"]);
     let step = &test.replayed().steps[0];
     assert_eq!(step.items.len(), 10);

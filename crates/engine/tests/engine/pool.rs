@@ -239,7 +239,7 @@ fn act(test: &mut TestedJob, action: &PoolAction) {
             test.crash_and_resume();
         }
         PoolAction::TopUp(retries) => {
-            test.tell(&Input::TopUp { retries });
+            test.feed(&Input::TopUp { retries });
         }
         PoolAction::Redrive => {
             let items: Vec<undaunted_engine::id::ItemId> = test.job.dead.keys().copied().collect();

@@ -269,18 +269,18 @@ impl ProcessModel {
             ProcessAction::Store => self.commit_batch(which),
             ProcessAction::Acknowledge => self.acknowledge(process),
             ProcessAction::Pass(millis) => self.now = self.now.after(Duration::from_millis(millis)),
-            ProcessAction::Wake => self.tell(which, &Input::Woke),
+            ProcessAction::Wake => self.feed(which, &Input::Woke),
             ProcessAction::Look => self.refresh_all(process),
             ProcessAction::Crash => self.crash(process),
             ProcessAction::Adopt => self.resume_in(which, process),
             ProcessAction::ByHand(trip) => self.by_hand(trip),
             ProcessAction::Trim => self.trim(process),
             ProcessAction::GiveUp => self.give_up_probes(process),
-            ProcessAction::Cancel => self.tell(which, &Input::Cancel),
+            ProcessAction::Cancel => self.feed(which, &Input::Cancel),
             ProcessAction::Redrive => {
                 let items = self.jobs[which].job.dead.keys().copied().collect();
                 let reduce = false;
-                self.tell(which, &Input::Redrive { items, reduce });
+                self.feed(which, &Input::Redrive { items, reduce });
             }
             ProcessAction::Suspend => self.suspend(which),
         }

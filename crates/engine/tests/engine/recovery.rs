@@ -119,7 +119,7 @@ fn a_changed_setting_applies_at_once_but_not_to_a_scheduled_retry() {
         new: "1".to_owned(),
     };
     let update = Input::Update { text: text.into(), changes: vec![change] };
-    assert_eq!(test.tell(&update).lines(), ["policy_changed"]);
+    assert_eq!(test.feed(&update).lines(), ["policy_changed"]);
     assert_eq!(test.next_wake(), due);
     test.job = test.replayed();
     assert_eq!(&*test.job.submitted().text, text);
@@ -146,9 +146,9 @@ map: {input: {shell: list}, agent_template: [{shell: a}]}
     let mut test = TestedJob::of(text);
     let interrupted = input_failed(Reason::Interrupted, "gone");
     assert_eq!(test.effects(), ["read the items of 0 by 1"]);
-    assert_eq!(test.tell(&interrupted).lines(), ["step_started 0, items by 2"]);
+    assert_eq!(test.feed(&interrupted).lines(), ["step_started 0, items by 2"]);
     assert_eq!(test.effects(), ["read the items of 0 by 2"]);
-    test.cancel().tell(&interrupted);
+    test.cancel().feed(&interrupted);
     let report = test.report();
     assert_eq!((report.status.word(), report.error), ("cancelled", None));
 }

@@ -36,7 +36,7 @@ fn a_redriven_dead_letter_starts_at_the_failed_command_in_a_new_round() {
     let mut test = partial();
     let attempts = test.job.counts.attempts;
     assert_eq!(
-        test.tell(&redrive(false)).lines(),
+        test.feed(&redrive(false)).lines(),
         ["job_redriven", "item_redriven 0/1"],
         "once, and only what is dead"
     );
@@ -51,7 +51,7 @@ fn a_redriven_dead_letter_starts_at_the_failed_command_in_a_new_round() {
 #[test]
 fn reduce_runs_again_only_if_requested() {
     let mut test = partial();
-    test.tell(&redrive(true)).start().succeed(1);
+    test.feed(&redrive(true)).start().succeed(1);
     assert_eq!(test.start().lines(), ["attempt_started 1/0 2.1 as 8"], "reduce again");
     assert_eq!(test.job.active(StepId(1).item(0)).unwrap().round, 2, "with another token");
     assert_eq!(test.succeed(0).outcome(), ("completed", None, [2, 0, 0]));
@@ -60,9 +60,9 @@ fn reduce_runs_again_only_if_requested() {
 #[test]
 fn a_redriven_item_that_fails_is_a_dead_letter_again_with_its_round() {
     let mut test = partial();
-    test.tell(&redrive(false)).start().fail(1, EXIT_1).at(9).start().fail(1, EXIT_1);
+    test.feed(&redrive(false)).start().fail(1, EXIT_1).at(9).start().fail(1, EXIT_1);
     assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
-    test.tell(&redrive(false));
+    test.feed(&redrive(false));
     assert_eq!(test.job.active(item_at(1)).unwrap().round, 3);
 }
 
@@ -95,7 +95,7 @@ fn a_dropped_dead_letter_counts_as_skipped() {
     let items = vec![item_at(1), item_at(0)];
     assert_eq!(test.drop_items(items).lines(), ["item_dropped 0/1"], "only what is dead");
     assert_eq!(test.outcome().2, [1, 0, 1]);
-    assert!(test.tell(&redrive(false)).lines().is_empty());
+    assert!(test.feed(&redrive(false)).lines().is_empty());
 }
 
 #[test]
@@ -115,7 +115,7 @@ map:
     assert!(test.pause().lines().is_empty(), "once");
     test.at(1000);
     assert_eq!(test.ready(), []);
-    assert!(test.tell(&start_input(item_at(0))).lines().is_empty());
+    assert!(test.feed(&start_input(item_at(0))).lines().is_empty());
     test.unpause();
     assert_eq!(test.start().lines(), ["attempt_started 0/0 0.2 as 2"], "not past its deadline");
     let lines = test.fail(0, EXIT_1).lines();
@@ -134,10 +134,10 @@ fn a_job_that_is_suspended_while_paused_is_still_paused_when_it_is_resumed() {
 #[test]
 fn reduce_can_run_again_without_a_dead_letter() {
     let mut test = partial();
-    assert_eq!(test.tell(&redrive(false)).start().succeed(1).outcome().0, "completed");
+    assert_eq!(test.feed(&redrive(false)).start().succeed(1).outcome().0, "completed");
     let items = Vec::new();
     let reduce = true;
-    test.tell(&Input::Redrive { items, reduce }).start().succeed(0);
+    test.feed(&Input::Redrive { items, reduce }).start().succeed(0);
     assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
 }
 
@@ -150,7 +150,7 @@ fn a_dead_letter_of_reduce_is_gone_when_reduce_runs_again() {
     assert_eq!(test.start().fail(0, EXIT_1).outcome().0, "failed");
     let items = vec![StepId(1).item(0)];
     let reduce = true;
-    assert_eq!(test.tell(&Input::Redrive { items, reduce }).lines(), ["job_redriven", "step_started 1"]);
+    assert_eq!(test.feed(&Input::Redrive { items, reduce }).lines(), ["job_redriven", "step_started 1"]);
     assert!(test.job.dead.is_empty());
     assert_eq!(test.start().succeed(0).outcome(), ("completed", None, [1, 0, 0]));
 }

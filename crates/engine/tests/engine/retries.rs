@@ -133,7 +133,7 @@ fn a_retry_is_ready_at_its_instant_and_not_a_nanosecond_before() {
     test.pass(Duration::from_nanos(999_999_999));
     assert_eq!(test.ready(), []);
     let early = start_input(item_at(0));
-    assert_eq!(test.tell(&early).lines(), [""; 0]);
+    assert_eq!(test.feed(&early).lines(), [""; 0]);
     test.pass(Duration::from_nanos(1));
     assert_eq!(test.ready(), [item_at(0)]);
     assert_eq!(test.next_wake(), None, "what is ready is not waited for");

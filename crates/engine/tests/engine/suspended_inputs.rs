@@ -38,7 +38,7 @@ fn requests_to_a_suspended_job_do_not_end_its_suspension() {
         let mut test = waiting("", 6);
         test.suspend();
         for (when, input) in &asked {
-            test.at(*when).tell(input);
+            test.at(*when).feed(input);
         }
         test.at(8).crash_and_resume();
         assert_eq!(test.active(0).began(), Some(at(7)), "{asked:?}");
@@ -68,7 +68,7 @@ fn requests_during_downtime_do_not_shorten_it() {
     for asked in asked() {
         let mut test = waiting(", retry_budget: 3s", 600);
         for (when, input) in &asked {
-            test.at(*when).tell(input);
+            test.at(*when).feed(input);
         }
         let lines = test.at(9).crash_and_resume().lines();
         assert!(lines.iter().any(|it| it.ends_with("retry_budget_expired")), "{asked:?}: {lines:?}");

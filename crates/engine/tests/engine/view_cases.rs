@@ -143,7 +143,7 @@ fn ended() -> Vec<ViewCase> {
     let mut deadline = TestedJob::started_over(&format!("deadline: 30s\n{}", MAP.trim_start()), 3);
     deadline.at(25).fail(0, EXIT_1).at(30).wake().fail(1, TERM);
     let mut input = TestedJob::of(MAP);
-    input.tell(&input_failed(Reason::Permanent, "cannot read a.json: No such file or directory"));
+    input.feed(&input_failed(Reason::Permanent, "cannot read a.json: No such file or directory"));
     let mut setup = TestedJob::started(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
     setup.fail_with(0, FailureCause::Exit(2), "password expired");
     vec![
@@ -164,7 +164,7 @@ fn cancelled() -> Vec<ViewCase> {
     let mut unstarted = TestedJob::of(MAP);
     unstarted.at(2).cancel();
     let mut reading = TestedJob::of(READING);
-    reading.at(2).cancel().tell(&input_failed(Reason::Cancelled, "ended by signal 15 (TERM)"));
+    reading.at(2).cancel().feed(&input_failed(Reason::Cancelled, "ended by signal 15 (TERM)"));
     let mut unread = TestedJob::started(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
     unread.cancel().fail(0, TERM);
     let mut before = flow(

@@ -107,7 +107,7 @@ proptest! {
             walk.end(0, WalkOutcome::Failure(EXIT_1));
             if walk.test.job.starts.running.is_empty() && walk.test.ready().is_empty() {
                 walk.test.pass(SECOND * 30);
-                walk.tell(&Input::Woke);
+                walk.feed(&Input::Woke);
             }
         }
         prop_assert!(walk.test.job.stage.has_ended());

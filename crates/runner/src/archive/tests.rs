@@ -91,7 +91,7 @@ fn submit(store: &dyn Store, job: &str, text: &str) -> journal::ClaimedJob {
 /// A flow that has ended: it was cancelled before it did anything.
 fn ended(store: &dyn Store, job: &str) {
     let claimed = submit(store, job, FLOW);
-    journal::tell(store, claimed, &Input::Cancel, at(5)).unwrap();
+    journal::record_input(store, claimed, &Input::Cancel, at(5)).unwrap();
 }
 
 fn records(store: &dyn Store, job: &str) -> Vec<Vec<u8>> {
@@ -188,7 +188,7 @@ fn a_job_that_is_running_or_has_not_ended_is_not_archived() {
     assert!(matches!(running, ArchiveError::NotEnded { .. }), "{running:?}");
     assert!(!fixture.archives().exists());
     let claimed = journal::claim(&other, "wf-1", &Plans::default()).expect("the claim was released");
-    journal::tell(&other, claimed, &Input::Cancel, at(5)).unwrap();
+    journal::record_input(&other, claimed, &Input::Cancel, at(5)).unwrap();
     fixture.archive(&store, None, "wf-1").unwrap();
     let gone = fixture.archive(&store, None, "wf-1").unwrap_err();
     let not_found = matches!(gone, ArchiveError::Journal(JournalError::NotFound { .. }));
@@ -222,7 +222,7 @@ fn a_file_that_is_not_an_archive_of_the_job_is_not_replaced() {
     // Another job of the same name.
     let elsewhere = MemoryStore::new();
     let claimed = submit(&elsewhere, "wf-1", &format!("{FLOW}# another\n"));
-    journal::tell(&elsewhere, claimed, &Input::Cancel, at(6)).unwrap();
+    journal::record_input(&elsewhere, claimed, &Input::Cancel, at(6)).unwrap();
     fs::remove_file(fixture.file("wf-1")).unwrap();
     fixture.archive(&elsewhere, None, "wf-1").unwrap();
     let refused = fixture.archive(&store, None, "wf-1").unwrap_err();
@@ -264,7 +264,7 @@ fn a_sub_flow_of_an_unfinished_flow_is_not_archived() {
     let outer = submit(&store, "outer", FLOW);
     let refused = fixture.archive(&store, None, "wf-1").unwrap_err();
     assert!(matches!(&refused, ArchiveError::Awaited { parent, .. } if parent == "outer"), "{refused:?}");
-    journal::tell(&store, outer, &Input::Cancel, at(6)).unwrap();
+    journal::record_input(&store, outer, &Input::Cancel, at(6)).unwrap();
     fixture.archive(&store, None, "wf-1").unwrap();
 }
 

@@ -90,7 +90,7 @@ impl<'w> EventLoop<'w> {
         self.sub_flows.plans = plans;
     }
 
-    pub fn watched_by(&mut self, watch: WatchJobs<'w>) {
+    pub fn observe_with(&mut self, watch: WatchJobs<'w>) {
         self.watch = watch;
     }
 
@@ -176,7 +176,7 @@ impl<'w> EventLoop<'w> {
         self.jobs.get(name).map(|entry| &entry.drive.job)
     }
 
-    pub fn take_left(&mut self) -> Vec<(Arc<str>, JobResult)> {
+    pub fn take_finished(&mut self) -> Vec<(Arc<str>, JobResult)> {
         std::mem::take(&mut self.left)
     }
 

@@ -47,11 +47,11 @@ impl LoopHandle {
     /// then the sender should send the result again.
     pub fn deliver(&self, job: &str, arrived: ArrivedResult) -> Option<DeliveryOutcome> {
         const PATIENCE: Duration = Duration::from_secs(30);
-        self.hand_on(job, arrived).recv_timeout(PATIENCE).ok()
+        self.deliver_later(job, arrived).recv_timeout(PATIENCE).ok()
     }
 
     /// As [`Self::deliver`], without waiting.
-    pub fn hand_on(&self, job: &str, arrived: ArrivedResult) -> Receiver<DeliveryOutcome> {
+    pub fn deliver_later(&self, job: &str, arrived: ArrivedResult) -> Receiver<DeliveryOutcome> {
         let (reply, answer) = channel();
         let report = JobMessage::Reported(AttemptReport { arrived, reply });
         drop(self.sender.send(Message::Job(job.into(), report)));

@@ -52,7 +52,7 @@ impl JobDescription {
 
     /// Sets how many items run at the same time, as `max_parallel` does in a file. The default is 10.
     #[must_use]
-    pub fn at_once(self, many: u32) -> Self {
+    pub fn max_parallel(self, many: u32) -> Self {
         self.of_map("max_parallel", many)
     }
 

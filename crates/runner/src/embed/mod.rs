@@ -17,7 +17,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let runner = Runner::open("/var/lib/orders", Functions::new().with("charge", charge))?;
-//! let orders = JobDescription::each("charge", 1..=20).at_once(4).retry(json!({"attempts": 3}));
+//! let orders = JobDescription::each("charge", 1..=20).max_parallel(4).retry(json!({"attempts": 3}));
 //! let finished = runner.begin("monday", &orders)?.wait()?;
 //! for result in finished.results()? {
 //!     println!("{} {}", result.item, result.status);

@@ -163,7 +163,7 @@ impl Runner {
         match journal::claim(&*self.store, job, &self.plans) {
             Ok(claimed) if work.is(&claimed.job.submitted().text) => return self.run_claimed(claimed),
             Ok(claimed) => {
-                claimed.let_go(&*self.store);
+                claimed.unclaim(&*self.store);
                 let job = job.to_owned();
                 return Err(EmbedError::Exists { job });
             }
@@ -231,7 +231,7 @@ impl Runner {
             result,
         };
         if claimed.job.stage.has_ended() {
-            let job = claimed.let_go(&*self.store);
+            let job = claimed.unclaim(&*self.store);
             drop(sender.send(Ok(job)));
             return Ok(running);
         }
@@ -244,7 +244,7 @@ impl Runner {
                 Ok(running)
             }
             Err(error) => {
-                claimed.let_go(&*self.store);
+                claimed.unclaim(&*self.store);
                 Err(error)
             }
         }

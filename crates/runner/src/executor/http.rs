@@ -195,7 +195,7 @@ async fn attempt(client: &Client, mut order: HttpOrder) -> AttemptEnd {
         None => done.await,
     };
     let mut end = match answered {
-        Ok(answer) => judged(&order, &answer),
+        Ok(answer) => attempt_end(&order, &answer),
         Err((cause, error)) => failed(start, cause, error),
     };
     end.took = began.elapsed();
@@ -297,7 +297,7 @@ fn causes_without_url(error: &reqwest::Error) -> String {
 }
 
 /// The end of an attempt that got this answer.
-pub fn judged(order: &HttpOrder, answer: &HttpAnswer) -> AttemptEnd {
+pub fn attempt_end(order: &HttpOrder, answer: &HttpAnswer) -> AttemptEnd {
     let text = String::from_utf8_lossy(&answer.body);
     let shown = answer::prefix(&text, SHOWN);
     let mut end = AttemptEnd {

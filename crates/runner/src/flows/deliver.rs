@@ -35,18 +35,20 @@ impl FlowHost {
             TokenStatus::Expired => Some(DeliveryOutcome::Taken),
             // Nothing can be recorded for an attempt that has not started.
             TokenStatus::Waiting => None,
-            TokenStatus::Running(_) if job.stage == JobStage::Suspended => self.hand_on(flow, arrived),
+            TokenStatus::Running(_) if job.stage == JobStage::Suspended => {
+                self.leave_for_owner(flow, arrived)
+            }
             TokenStatus::Running(_) => match journal::claim(&*self.store, flow, &self.plans) {
                 Ok(claimed) => self.resume_and_deliver(claimed, arrived),
-                Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.hand_on(flow, arrived),
+                Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.leave_for_owner(flow, arrived),
                 Err(_) => None,
             },
         }
     }
 
     /// Stores the result for the process that runs the flow, or resumes it later.
-    fn hand_on(&self, flow: &str, arrived: &ArrivedResult) -> Option<DeliveryOutcome> {
-        request::hand_on(&*self.store, flow, arrived).ok()?;
+    fn leave_for_owner(&self, flow: &str, arrived: &ArrivedResult) -> Option<DeliveryOutcome> {
+        request::store_result(&*self.store, flow, arrived).ok()?;
         failpoint::pass("result-handed-on");
         Some(DeliveryOutcome::Taken)
     }

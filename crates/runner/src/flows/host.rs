@@ -62,7 +62,7 @@ impl FlowHost {
         let prepare = move |event_loop: &mut EventLoop<'_>| {
             event_loop.share_plans(shared);
             event_loop.send_results_to(webhooks);
-            event_loop.watched_by(Box::new(move |job| watch(job)));
+            event_loop.observe_with(Box::new(move |job| watch(job)));
         };
         let (event_loop, running) = in_background(services, prepare, move |name, how| {
             locked(&left_here).remove(name);
@@ -84,7 +84,7 @@ impl FlowHost {
         }
     }
 
-    pub const fn book(&self) -> &CatalogHandle {
+    pub const fn catalog(&self) -> &CatalogHandle {
         &self.catalog
     }
 

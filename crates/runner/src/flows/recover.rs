@@ -82,7 +82,7 @@ impl FlowHost {
     }
 
     /// Resumes flows whose owner has died. Examines a limited number of flows, by name after `after`.
-    pub fn take_over(&self, after: &mut String) -> Result<RecoveredFlows, JournalError> {
+    pub fn resume_orphans(&self, after: &mut String) -> Result<RecoveredFlows, JournalError> {
         const MOST: usize = 1_000;
         let listed = self.catalog.read(|catalog| {
             let flows = catalog.flows.range::<str, _>((Excluded(after.as_str()), Unbounded));

@@ -45,7 +45,7 @@ impl LocalMachine {
 
     /// Starts the keeper of a job in parallel with its submission. If the submission fails, the keeper exits
     /// by itself; if the keeper cannot be started, that is tried again, and reported, when it is needed.
-    pub fn foresee(&self, folder: &JobFolder) {
+    pub fn launch_keeper(&self, folder: &JobFolder) {
         let (folder, keeper) = (folder.clone(), self.keeper.clone());
         let args = self.keeper_args.clone();
         let launching = std::thread::spawn(move || {
@@ -55,15 +55,15 @@ impl LocalMachine {
         *locked(&self.launching) = Some(launching);
     }
 
-    /// The keeper that `foresee` started for this spool.
+    /// The keeper that `launch_keeper` started for this spool.
     fn launched(&self, spool: &Path) -> Option<LaunchedKeeper> {
         let launching = locked(&self.launching).take()?;
         let launched = launching.join().ok().flatten();
         launched.filter(|launched| launched.folder() == spool)
     }
 
-    /// Undoes `foresee`: the job was not submitted.
-    pub fn foresee_nothing(&self, folder: &JobFolder) {
+    /// Undoes `launch_keeper`: the job was not submitted.
+    pub fn cancel_launch(&self, folder: &JobFolder) {
         if let Some(launched) = self.launched(&folder.spool()) {
             launched.end();
         }

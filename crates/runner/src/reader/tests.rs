@@ -181,7 +181,7 @@ fn output_of(mut reader: JobReader<'_>, picked: &[Index]) -> ReaderOutput {
     }
     assert!(attempts.is_sorted_by_key(|(_, attempt)| attempt.began));
     // With all names learned, the whole job is compared.
-    reader.learn(all).unwrap();
+    reader.load_items(all).unwrap();
     ReaderOutput {
         version: reader.version(),
         projection: reader.projection.clone(),

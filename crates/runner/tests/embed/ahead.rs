@@ -228,7 +228,7 @@ fn the_state_after_a_failed_turn_is_not_saved() {
         ..AttemptEnd::default()
     })));
     while event_loop.poll() {}
-    let left = event_loop.take_left();
+    let left = event_loop.take_finished();
     assert!(matches!(left.as_slice(), [(_, Err(_))]));
     store.fails.store(false, Ordering::SeqCst);
     let replayed = journal::load(&*store, "job", &Plans::default()).unwrap();

@@ -142,7 +142,7 @@ fn rules_match_the_error_of_a_function() {
 }
 
 #[test]
-fn at_once_limits_concurrent_calls() {
+fn max_parallel_limits_concurrent_calls() {
     let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let (counted, largest) = (Arc::clone(&now), Arc::clone(&most));
     let busy = move |_: FunctionAttempt| {
@@ -155,7 +155,7 @@ fn at_once_limits_concurrent_calls() {
         }
     };
     let items = (0..200).map(|item| item.to_string());
-    let (_folder, done) = run(busy, |f| JobDescription::each(f, items).at_once(3));
+    let (_folder, done) = run(busy, |f| JobDescription::each(f, items).max_parallel(3));
     assert_eq!(done.report().items.succeeded, 200);
     assert!((1..=3).contains(&most.load(Ordering::SeqCst)));
 }
@@ -172,7 +172,7 @@ fn an_open_breaker_prevents_calls() {
         let items = (0..10).map(|item| item.to_string());
         let breaker = json!({"name": "till", "failure_threshold": 2, "recovery_timeout": "1h",
             "when_open": "fail"});
-        JobDescription::each(f, items).at_once(1).of_command("breaker", breaker)
+        JobDescription::each(f, items).max_parallel(1).of_command("breaker", breaker)
     };
     let (_folder, done) = run(down, work);
     assert_eq!(calls.load(Ordering::SeqCst), 2);
@@ -375,7 +375,7 @@ fn cancelling_a_job_ends_running_calls() {
 #[test]
 fn a_suspended_job_is_resumed_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
-    let work = JobDescription::each("slow", (0..50).map(|item| item.to_string())).at_once(1);
+    let work = JobDescription::each("slow", (0..50).map(|item| item.to_string())).max_parallel(1);
     let calls = Arc::new(AtomicU32::new(0));
     let open = |tell: std::sync::mpsc::Sender<()>| {
         let calls = Arc::clone(&calls);

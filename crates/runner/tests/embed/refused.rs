@@ -62,7 +62,7 @@ fn another_description_under_the_same_name_is_refused() {
     // The same work is the same job, which has ended.
     let again = runner.begin("job", &work).unwrap().wait().unwrap();
     assert_eq!(again.report().attempts, 1);
-    let other = runner.begin("job", &work.at_once(3));
+    let other = runner.begin("job", &work.max_parallel(3));
     assert!(matches!(other, Err(EmbedError::Exists { .. })));
 }
 

@@ -32,13 +32,13 @@ fn a_goal_that_is_not_registered_is_refused_by_name() {
     let fixture = make(&server, &Value::Null);
     let engine = fixture.engine();
     let mut asked = wanted("a", "make", &json!({"x": 1}));
-    asked.goals.push("nobody".to_owned());
+    asked.goals.push("unregistered".to_owned());
     let error = engine.host().start(&asked).unwrap_err();
     assert!(
-        matches!(&error, BeginError::Plan(PlanError::UnknownStep(step)) if step == "nobody"),
+        matches!(&error, BeginError::Plan(PlanError::UnknownStep(step)) if step == "unregistered"),
         "{error:?}"
     );
-    assert!(error.to_string().contains("`nobody`"), "{error}");
+    assert!(error.to_string().contains("`unregistered`"), "{error}");
     assert_eq!(stored(&fixture), Vec::<String>::new());
     assert!(server.all().is_empty());
 }

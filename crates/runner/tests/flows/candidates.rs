@@ -206,7 +206,7 @@ fn recovery_leaves_flows_with_another_owner_alone() {
     engine.completes("free");
     assert_eq!(fixture.records("held").len(), 1);
     // The owner can still write, so the flow was not claimed in between.
-    journal::tell(fixture.store(), held, &undaunted_engine::input::Input::Pause, now()).unwrap();
+    journal::record_input(fixture.store(), held, &undaunted_engine::input::Input::Pause, now()).unwrap();
     assert!(fixture.records("held").len() > 1);
     let found = recovered(&engine);
     assert_eq!(found.resumed, ["held"]);

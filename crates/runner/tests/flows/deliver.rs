@@ -128,7 +128,7 @@ fn a_result_with_an_unknown_token_is_unknown_and_changes_nothing() {
             ("a", "later", "00000000-0000-0000-0000-000000000000"),
             ("a", "later", ""),
             ("a", "use", token.as_str()),
-            ("a", "nobody", token.as_str()),
+            ("a", "unknown", token.as_str()),
             ("b", "later", token.as_str()),
             ("", "later", token.as_str()),
         ] {

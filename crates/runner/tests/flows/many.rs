@@ -149,7 +149,7 @@ fn a_host_interrupted_twice_ends_at_once_and_its_attempts_are_repeated() {
 }
 
 #[test]
-fn new_breakers_count_their_first_failure_once() {
+fn a_breaker_without_history_counts_its_first_failure_once() {
     const PLACES: usize = 150;
     let place = |_| ScriptedServer::start().on("/s", &[Reply::status(503).gated()]);
     let places: Vec<ScriptedServer> = (0..PLACES).map(place).collect();

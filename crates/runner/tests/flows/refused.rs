@@ -68,7 +68,7 @@ fn an_end_that_could_not_be_written_is_not_reported_and_is_reached_after_a_resta
     let why = first.left(flow).unwrap_err();
     assert!(why.contains("full"), "{why}");
     // All earlier notes are written now.
-    first.host().book().flush().unwrap();
+    first.host().catalog().flush().unwrap();
     assert_eq!(fixture.place(flow), Some(FlowLifecycle::Active));
     assert_eq!(fixture.all(flow, "job_completed"), Vec::<Value>::new());
     first.suspend();
@@ -127,10 +127,10 @@ fn a_failed_catalog_note_does_not_keep_orphaned_flows_from_being_resumed() {
     refuse(&faults, 2);
     server.open("/inner");
     engine.completes("a");
-    assert!(engine.host().take_over(&mut String::new()).is_err());
+    assert!(engine.host().resume_orphans(&mut String::new()).is_err());
     fixture.free("orphan");
     assert_eq!(fixture.records("orphan").len(), 1);
-    let found = engine.host().take_over(&mut String::new()).unwrap();
+    let found = engine.host().resume_orphans(&mut String::new()).unwrap();
     assert_eq!(found.resumed, ["orphan"]);
     engine.completes("orphan");
     assert_eq!(fixture.ended("a").stage, JobStage::Completed);

@@ -131,7 +131,7 @@ fn apart(fixture: &FlowFixture, server: &ScriptedServer, inner: &mut HostProcess
     let held = journal::claim(fixture.store(), "a", &Plans::default()).unwrap();
     let found = inner.recover();
     assert_eq!(found, json!({"resumed": [flow], "owned": ["a"]}));
-    journal::tell(fixture.store(), held, &Input::Unpause, now()).unwrap();
+    journal::record_input(fixture.store(), held, &Input::Unpause, now()).unwrap();
     let outer = fixture.engine();
     let found = outer.host().recover().unwrap();
     assert_eq!(found.resumed, ["a"]);

@@ -107,7 +107,7 @@ fn the_last_transient_failure_is_not_completed_and_then_failed() {
 #[test]
 fn a_cancelled_flow_has_failed() {
     let mut test_flow = flow();
-    test_flow.tell(&Input::Cancel);
+    test_flow.feed(&Input::Cancel);
     test_flow.fail(0, 0, FailureCause::Interrupted);
     let events = test_flow.events();
     let last = events.last().unwrap();

@@ -136,7 +136,7 @@ fn a_failed_flow_says_which_step_and_a_redrive_shows_the_token_of_its_round() {
     let (same, work) = item(&state, "first");
     assert_eq!((same, &work["status"]), (token.clone(), &json!("failed")));
 
-    test_flow.at(9000).tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
+    test_flow.at(9000).feed(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
     let state = test_flow.state();
     assert_eq!(state["status"], "active");
     assert!(state.get("error").is_none());
@@ -197,7 +197,7 @@ fn skipped_unreachable_and_cancelled_work_is_marked_as_such() {
 
     let mut test_flow = chain();
     test_flow.start();
-    test_flow.tell(&Input::Cancel);
+    test_flow.feed(&Input::Cancel);
     test_flow.fail(0, 0, FailureCause::Interrupted);
     let state = test_flow.state();
     assert_eq!(state["status"], "failed");

@@ -42,7 +42,7 @@ fn steps_are_registered_shown_updated_and_removed() {
     assert_eq!(test_server.get("/engine/step"), (200, listed));
 
     // The same again changes nothing, also if it is said in other words.
-    let records = || test_server.book.known(|_, version| version);
+    let records = || test_server.catalog.known(|_, version| version);
     let before = records();
     let mut same = step("a");
     same["memoizable"] = json!(false);
@@ -144,13 +144,13 @@ fn a_flow_is_shown_with_its_labels_and_listed() {
     let steps = [("a", "x: {role: required}, y: {role: output}", "")];
     let mut test_flow = TestFlow::on(test_server.store.clone(), "wf-1", &text("a", "x: 1", &steps));
     test_flow.start();
-    test_server.book.note(CatalogEvent::FlowActivated {
+    test_server.catalog.note(CatalogEvent::FlowActivated {
         flow: "wf-1".to_owned(),
         since: T0,
         labels: vec![("k".to_owned(), "v".to_owned())],
         parent: Some("above".to_owned()),
     });
-    test_server.book.flush().unwrap();
+    test_server.catalog.flush().unwrap();
     let (status, flow) = test_server.get("/engine/flow/wf-1");
     assert_eq!(status, 200);
     assert_eq!(flow["labels"], json!({"k": "v"}));
@@ -159,13 +159,13 @@ fn a_flow_is_shown_with_its_labels_and_listed() {
     let _ = refused(test_server.get("/engine/flow/unknown"), 404);
     let _ = refused(test_server.get("/engine/flow/%FF"), 404);
 
-    test_server.book.note(CatalogEvent::FlowActivated {
+    test_server.catalog.note(CatalogEvent::FlowActivated {
         flow: "wf-2".to_owned(),
         since: T0,
         labels: Vec::new(),
         parent: None,
     });
-    test_server.book.flush().unwrap();
+    test_server.catalog.flush().unwrap();
     let (status, listed) = test_server.get("/engine/flow");
     assert_eq!((status, &listed["count"]), (200, &json!(1)));
     assert_eq!(listed["flows"][0]["id"], "wf-2");
@@ -247,7 +247,7 @@ fn steps_are_health_checked() {
         std::thread::yield_now();
     }
     let changes = |test_server: &TestServer| {
-        let records = test_server.book.records_after(undaunted_store::Version::EMPTY);
+        let records = test_server.catalog.records_after(undaunted_store::Version::EMPTY);
         let records = records.unwrap().into_iter();
         records.filter(|(_, it)| it.event.word() == "step_health_changed").count()
     };

@@ -219,11 +219,11 @@ fn one_socket_follows_several_and_only_what_it_asked_for() {
 fn the_catalog_is_followed_as_the_engine() {
     let test_server = TestServer::start();
     let register = |id: &str| {
-        test_server.book.note(CatalogEvent::StepRegistered {
+        test_server.catalog.note(CatalogEvent::StepRegistered {
             id: id.to_owned(),
             definition: json!({"id": id}).to_string(),
         });
-        test_server.book.flush().unwrap();
+        test_server.catalog.flush().unwrap();
     };
     register("a");
     let mut client = Client::of(&test_server);

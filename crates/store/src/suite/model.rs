@@ -37,7 +37,7 @@ impl ModelRandom {
 }
 
 #[derive(Clone, Default)]
-struct ModelAggregate {
+struct SuiteAggregate {
     epoch: Epoch,
     owner: Option<usize>,
     /// All records, including trimmed ones.
@@ -50,7 +50,7 @@ struct ModelAggregate {
     snapshot: Option<u64>,
 }
 
-impl ModelAggregate {
+impl SuiteAggregate {
     fn length(&self) -> u64 {
         u64::try_from(self.records.len()).unwrap()
     }
@@ -69,19 +69,19 @@ impl ModelAggregate {
     }
 }
 
-struct ModelComparison<'a> {
+struct SuiteComparison<'a> {
     stores: &'a Reopenable,
     handles: [Option<Box<dyn Store>>; 2],
-    model: BTreeMap<&'static str, ModelAggregate>,
+    model: BTreeMap<&'static str, SuiteAggregate>,
     random: ModelRandom,
     written: u64,
 }
 
 pub(super) fn compare(stores: &Reopenable, seed: u64) {
-    let mut run = ModelComparison {
+    let mut run = SuiteComparison {
         stores,
         handles: [None, None],
-        model: IDS.into_iter().map(|id| (id, ModelAggregate::default())).collect(),
+        model: IDS.into_iter().map(|id| (id, SuiteAggregate::default())).collect(),
         random: ModelRandom(seed),
         written: 0,
     };
@@ -92,7 +92,7 @@ pub(super) fn compare(stores: &Reopenable, seed: u64) {
     run.everything();
 }
 
-impl ModelComparison<'_> {
+impl SuiteComparison<'_> {
     fn step(&mut self) {
         let handle = usize::try_from(self.random.below(2)).unwrap();
         if self.handles[handle].is_none() {
@@ -222,7 +222,7 @@ impl ModelComparison<'_> {
         let id = self.random.id();
         let epoch = self.model[id].epoch;
         self.store(handle).remove(&job(id), epoch).unwrap();
-        self.model.insert(id, ModelAggregate::default());
+        self.model.insert(id, SuiteAggregate::default());
     }
 
     fn close(&mut self, handle: usize) {
@@ -248,7 +248,7 @@ impl ModelComparison<'_> {
         for (number, handle) in self.handles.iter().enumerate() {
             let Some(handle) = handle else { continue };
             let found = findings(&**handle, Question::default()).requests;
-            let own = |it: &ModelAggregate| it.owner == Some(number) && !it.requests.is_empty();
+            let own = |it: &SuiteAggregate| it.owner == Some(number) && !it.requests.is_empty();
             let waiting = self.model.iter().filter(|(_, it)| own(it));
             let waiting: Vec<AggregateId> = waiting.map(|(id, _)| job(id)).collect();
             assert_eq!(found.into_keys().collect::<Vec<_>>(), waiting);

@@ -27,7 +27,7 @@ pub(crate) fn workflow(reader: &mut WorkflowReader<'_>, root: &YamlNode<'_>) -> 
     }
     let fields = reader.top_fields(root)?;
     let mode = reader.mode(&fields)?;
-    let mut workflow = reader.common_settings(&fields, mode);
+    let mut workflow = reader.settings_of_any_mode(&fields, mode);
     let (layers, rule) = reader.failure_settings(&fields, workflow.deadline);
     workflow.tolerance = rule.tolerance();
     match mode {
@@ -161,7 +161,7 @@ impl WorkflowReader<'_> {
         mode
     }
 
-    fn common_settings(&mut self, fields: &MappingFields<'_>, mode: WorkflowMode) -> Workflow {
+    fn settings_of_any_mode(&mut self, fields: &MappingFields<'_>, mode: WorkflowMode) -> Workflow {
         let mut workflow = blank(mode);
         let name = fields.read("name", |node| self.text(node));
         workflow.name = name.map(str::to_owned);

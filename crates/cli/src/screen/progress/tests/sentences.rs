@@ -13,15 +13,15 @@ fn printed(verbose: bool) -> String {
     let mut fixture = JobFixture::of(MAP);
     fixture.read(StepId(0), &["north", "so\u{1b}[2Juth"]);
     fixture.start();
-    fixture.tell(&Input::Pause);
+    fixture.feed(&Input::Pause);
     fixture.wait(1500);
-    fixture.tell(&Input::Unpause);
+    fixture.feed(&Input::Unpause);
     fixture.end(StepId(0).item(0), None);
     fixture.end(StepId(0).item(1), Some("it says:\n\x1b[1mno\x1b[0m answer"));
     fixture.wait(8000);
     fixture.start();
     fixture.end(StepId(0).item(1), Some("no\tanswer\nstill none"));
-    fixture.tell(&Input::Woke);
+    fixture.feed(&Input::Woke);
     fixture.start();
     fixture.end(StepId(1).item(0), None);
     format!("{}\n{}", headline(&fixture.job), lines_of(&fixture, verbose))
@@ -228,7 +228,7 @@ fn a_completion_rule_reports_what_it_did_not_wait_for() {
     let mut late = best_effort("  best_effort_deadline_seconds: 9\n");
     late.end(StepId(0).item(0), None);
     late.wait(9000);
-    late.tell(&Input::Woke);
+    late.feed(&Input::Woke);
     let mut left = best_effort("  on_complete: leave\n");
     for item in 0..3 {
         left.end(StepId(0).item(item), None);
@@ -254,7 +254,7 @@ fn a_completion_rule_reports_what_it_did_not_wait_for() {
 fn a_top_up_is_printed() {
     let pool = MAP.replace("mode: mapreduce", "mode: mapreduce\nretry_budget: 5");
     let mut fixture = JobFixture::of(&pool);
-    fixture.tell(&Input::TopUp { retries: 10 });
+    fixture.feed(&Input::TopUp { retries: 10 });
     assert_data_eq!(
         lines_of(&fixture, false).to_owned(),
         str![[r"

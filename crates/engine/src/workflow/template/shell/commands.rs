@@ -39,7 +39,7 @@ enum WordRole {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommandKind {
+enum ShellCommandKind {
     Other,
     /// `let`, or `declare -i`: it computes.
     Let,
@@ -69,7 +69,7 @@ pub(super) struct Commands<'t> {
     cases: Vec<CaseStage>,
     /// Whether the next word belongs to a redirection.
     pub(super) redirected: bool,
-    command: CommandKind,
+    command: ShellCommandKind,
     arguments: Arguments,
     /// Numbers of the references in the word before.
     previous: Range<usize>,
@@ -84,7 +84,7 @@ impl<'t> Commands<'t> {
             role: WordRole::Command,
             cases: vec![],
             redirected: false,
-            command: CommandKind::Other,
+            command: ShellCommandKind::Other,
             arguments: Arguments::any(),
             previous: 0..0,
         }
@@ -93,7 +93,7 @@ impl<'t> Commands<'t> {
     pub(super) fn inner(&self, closer: Closer) -> Self {
         let mut inner = Self::new(closer, self.waiting_from);
         if self.in_condition() && closer == Closer::Parenthesis {
-            inner.command = CommandKind::Condition;
+            inner.command = ShellCommandKind::Condition;
         }
         inner
     }
@@ -102,9 +102,9 @@ impl<'t> Commands<'t> {
     pub(super) fn computes(&self) -> bool {
         let subscript = self.word.as_ref().is_some_and(Word::in_subscript);
         let assigns = self.closer == Closer::Words
-            || self.command == CommandKind::Declare
+            || self.command == ShellCommandKind::Declare
             || matches!(self.role, WordRole::Command | WordRole::Prefix);
-        matches!(self.command, CommandKind::Let | CommandKind::Operand)
+        matches!(self.command, ShellCommandKind::Let | ShellCommandKind::Operand)
             || (subscript && assigns && !self.redirected)
     }
 
@@ -143,17 +143,17 @@ impl<'t> Commands<'t> {
     }
 
     fn end_operand(&mut self, word: &Word<'t>, placed: usize) -> Range<usize> {
-        self.command = CommandKind::Condition;
+        self.command = ShellCommandKind::Condition;
         match word.keyword() {
             "]]" => {
-                self.command = CommandKind::Other;
+                self.command = ShellCommandKind::Other;
                 self.role = WordRole::Argument;
             }
             "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
-                self.command = CommandKind::Operand;
+                self.command = ShellCommandKind::Operand;
                 return std::mem::replace(&mut self.previous, 0..0);
             }
-            "-v" | "-R" => self.command = CommandKind::Operand,
+            "-v" | "-R" => self.command = ShellCommandKind::Operand,
             _ => self.previous = word.first_reference..placed,
         }
         0..0
@@ -199,15 +199,15 @@ impl<'t> Commands<'t> {
                 WordRole::Argument
             }
             (WordRole::Command, "[[") => {
-                self.command = CommandKind::Condition;
+                self.command = ShellCommandKind::Condition;
                 WordRole::Argument
             }
             (WordRole::Argument, _)
-                if self.command == CommandKind::Declare
+                if self.command == ShellCommandKind::Declare
                     && literal.text.starts_with('-')
                     && literal.text.contains('i') =>
             {
-                self.command = CommandKind::Let;
+                self.command = ShellCommandKind::Let;
                 WordRole::Argument
             }
             (WordRole::Command | WordRole::Prefix, _) if word.is_assignment() => WordRole::Prefix,
@@ -222,9 +222,9 @@ impl<'t> Commands<'t> {
             "command" | "builtin" | "exec" => return WordRole::Prefix,
             // An option of those, or of `time`.
             option if option.starts_with('-') => return WordRole::Prefix,
-            "let" => self.command = CommandKind::Let,
+            "let" => self.command = ShellCommandKind::Let,
             "declare" | "typeset" | "local" | "readonly" | "export" => {
-                self.command = CommandKind::Declare;
+                self.command = ShellCommandKind::Declare;
             }
             _ => {}
         }
@@ -237,7 +237,7 @@ impl<'t> Commands<'t> {
         if self.in_condition() {
             return;
         }
-        self.command = CommandKind::Other;
+        self.command = ShellCommandKind::Other;
         self.arguments = Arguments::any();
         self.redirected = false;
         self.role = if self.closer == Closer::Words || !self.in_commands() {
@@ -249,7 +249,7 @@ impl<'t> Commands<'t> {
 
     /// A `;` ends a condition that is not closed.
     pub(super) fn end_condition(&mut self) {
-        self.command = CommandKind::Other;
+        self.command = ShellCommandKind::Other;
     }
 
     /// A `;;`, `;&` or `;;&`; whether there is a `case` that it belongs to.
@@ -265,11 +265,8 @@ impl<'t> Commands<'t> {
     /// A `(` where a pattern may begin; whether it belongs to the pattern.
     pub(super) fn open_pattern(&mut self) -> bool {
         match self.cases.last_mut() {
-            Some(CaseStage::Pattern { begun }) if !*begun => {
-                *begun = true;
-                true
-            }
-            _ => false,
+            Some(CaseStage::Pattern { begun }) => !std::mem::replace(begun, true),
+            Some(CaseStage::Subject | CaseStage::In | CaseStage::Body) | None => false,
         }
     }
 
@@ -298,7 +295,7 @@ impl<'t> Commands<'t> {
 
     /// Inside `[[ … ]]`.
     pub(super) fn in_condition(&self) -> bool {
-        matches!(self.command, CommandKind::Condition | CommandKind::Operand)
+        matches!(self.command, ShellCommandKind::Condition | ShellCommandKind::Operand)
     }
 
     pub(super) fn has_open_case(&self) -> bool {
