@@ -129,7 +129,7 @@ impl Jobs {
             check_interval: check_interval()?,
             catalog: None,
             endpoints: Endpoints::default(),
-            around: env::vars_os().collect(),
+            env: env::vars_os().collect(),
         })
     }
 

@@ -298,8 +298,8 @@ impl Observer for OutputPrinter {
         self.display.outage(outage);
     }
 
-    fn turned(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
-        self.display.turned(job, breaker, change);
+    fn breaker_changed(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
+        self.display.breaker_changed(job, breaker, change);
     }
 }
 

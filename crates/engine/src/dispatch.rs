@@ -24,7 +24,7 @@ pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<Ite
         let released = state.held.breakers().flat_map(|breaker| starts.released(breaker));
         let due = state.waiting.due_by(now).map(|(_, item)| item);
         let items = released.chain(due).chain(starts.unstarted_items());
-        let items = items.map(|index| step.item(index)).filter(|item| job.ending(*item).is_none());
+        let items = items.map(|index| step.item(index)).filter(|item| job.end_reason(*item).is_none());
         ready.extend(items.take(slots));
     }
     ready
@@ -129,7 +129,12 @@ fn best_prober(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId
 
 /// Asks a breaker whether an item may start. The probe goes to the item with the most attempts left of all
 /// jobs of the process.
-pub fn ask(job: &Job, admission: &mut AdmissionControl, item: ItemId, breaker: &Arc<str>) -> BreakerAnswer {
+pub fn ask_breaker(
+    job: &Job,
+    admission: &mut AdmissionControl,
+    item: ItemId,
+    breaker: &Arc<str>,
+) -> BreakerAnswer {
     let active = job.active(item);
     let command = active.map(|active| active.command);
     let made = active.map_or(0, |active| active.attempts);
@@ -140,7 +145,7 @@ pub fn ask(job: &Job, admission: &mut AdmissionControl, item: ItemId, breaker: &
 }
 
 /// The items of a job that wait for its breakers, by breaker.
-pub fn offers(job: &Job, admission: &AdmissionControl) -> BTreeMap<Arc<str>, ProbeOffer> {
+pub fn probe_offers(job: &Job, admission: &AdmissionControl) -> BTreeMap<Arc<str>, ProbeOffer> {
     let mut offers = BTreeMap::new();
     if !job.plan().has_breakers() || job.stage != JobStage::Running || job.times.paused.is_some() {
         return offers;

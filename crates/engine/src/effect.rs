@@ -11,7 +11,7 @@ use crate::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
 use crate::id::{ItemId, StartId, StepId};
 use crate::job::{Job, JobStage, StepStage, StepState};
 
-pub use crate::dispatch::{ask, next_admission, offers, ready};
+pub use crate::dispatch::{ask_breaker, next_admission, probe_offers, ready};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -90,7 +90,7 @@ pub fn wanted_by(record: &Record) -> Option<Effect> {
 
 /// The effects of a whole job. The order matters: what is begun first may be ended by a later effect.
 pub fn wanted(job: &Job) -> Vec<Effect> {
-    let mut effects = reading(job);
+    let mut effects = wanted_inputs(job);
     let running = job.starts.running.iter();
     effects.extend(running.map(|(&start, &item)| Effect::Begin { start, item }));
     let complete = StepId::all().zip(&job.steps);
@@ -102,7 +102,7 @@ pub fn wanted(job: &Job) -> Vec<Effect> {
     effects
 }
 
-pub fn reading(job: &Job) -> Vec<Effect> {
+pub fn wanted_inputs(job: &Job) -> Vec<Effect> {
     if job.stage.has_ended() {
         return Vec::new();
     }

@@ -12,7 +12,7 @@ use crate::id::{ItemId, StartId, StepId};
 pub enum Input {
     Resume {
         /// When the previous owner was last known to run; may be later than its last record.
-        seen: Option<Timestamp>,
+        last_seen: Option<Timestamp>,
     },
     Start {
         item: ItemId,

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         check_interval: Duration::from_secs(5),
         catalog: None,
         endpoints: Endpoints::default(),
-        around: Vec::new(),
+        env: Vec::new(),
     };
     let settings = HostSettings {
         operator: Operator::default(),

@@ -18,7 +18,7 @@ pub struct Served {
     pub host: Arc<FlowHost>,
     pub metrics: Arc<Metrics>,
     /// Signals that records were stored.
-    pub news: ChangeSignal,
+    pub changes: ChangeSignal,
 }
 
 /// [`Served`], with the end and the limits of one listener.
@@ -42,8 +42,8 @@ impl Api {
         Arc::clone(&self.served.metrics)
     }
 
-    pub(crate) fn news(&self) -> &ChangeSignal {
-        &self.served.news
+    pub(crate) fn changes(&self) -> &ChangeSignal {
+        &self.served.changes
     }
 
     pub(crate) const fn patience(&self) -> Duration {

@@ -59,7 +59,7 @@ impl TestServer {
             check_interval: Duration::from_secs(5),
             catalog: None,
             endpoints: Endpoints::default(),
-            around: Vec::new(),
+            env: Vec::new(),
         };
         let host = HostSettings {
             operator: Operator::default(),
@@ -72,7 +72,7 @@ impl TestServer {
         let served = Served {
             host: Arc::new(FlowHost::begin(world, catalog.clone(), host)),
             metrics: Arc::new(Metrics::default()),
-            news: news.clone(),
+            changes: news.clone(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Self { server: HttpServer::start(listener, settings, served).unwrap(), store, catalog, news }

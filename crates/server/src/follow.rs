@@ -112,7 +112,7 @@ impl Follower {
             FollowedAggregate::Engine => {
                 self.catalog.read(|_| ())?;
                 let look = |catalog: &Catalog, version| (json_of(&CatalogView::of(catalog)), version);
-                let (data, version) = self.catalog.known(look);
+                let (data, version) = self.catalog.cached(look);
                 (data, version, FollowPosition::Engine(version))
             }
             FollowedAggregate::Flow(flow) => {

@@ -49,10 +49,10 @@ pub(crate) async fn check_steps(served: Served, how: HealthChecks, mut ending: L
 async fn step_is_unchecked(served: &Arc<Served>) {
     /// Bounds the checks of the catalog while many records are stored.
     const PAUSE: Duration = Duration::from_millis(200);
-    let mut news = served.news.subscribe();
+    let mut news = served.changes.subscribe();
     loop {
         tokio::time::sleep(PAUSE).await;
-        let unknown = served.host.catalog().known(|catalog, _| {
+        let unknown = served.host.catalog().cached(|catalog, _| {
             let mut steps = addresses(catalog).into_iter();
             steps.any(|(id, _)| !catalog.health.contains_key(&id))
         });
@@ -107,6 +107,6 @@ fn check_step(served: &Served, id: &str, address: &str, patience: Duration) {
     if let Ok(Ok(written)) = served.host.catalog().change(decide)
         && !written.is_empty()
     {
-        served.news.notify();
+        served.changes.notify();
     }
 }

@@ -74,17 +74,17 @@ impl OfflineServer<'_> {
         let connection = connection.with_upgrades();
         let (mut reading, mut writing) = split(near);
         let talk = async {
-            let send = async {
+            let writes = async {
                 // A request that is refused early is not read to its end.
                 drop(writing.write_all(sent).await);
                 drop(writing.shutdown().await);
             };
             let mut answer = Vec::new();
-            let receive = async {
+            let reads = async {
                 // The bytes before an error are the answer.
                 drop(reading.read_to_end(&mut answer).await);
             };
-            let (_, (), ()) = tokio::join!(connection, send, receive);
+            let (_, (), ()) = tokio::join!(connection, writes, reads);
             answer
         };
         let talk = async { tokio::time::timeout(patience, talk).await };

@@ -64,7 +64,7 @@ impl ClientSession {
 
     async fn run(mut self) {
         let mut ending = self.api.ending();
-        let mut news = self.api.news().subscribe();
+        let mut news = self.api.changes().subscribe();
         let mut polled = Instant::now();
         let mut due = polled.checked_add(POLL_INTERVAL).unwrap_or(polled);
         let mut notified = false;

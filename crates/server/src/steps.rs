@@ -84,7 +84,7 @@ pub(crate) async fn remove(State(api): State<Api>, id: PathName) -> Result<Respo
             }
         };
         let _ = served.host.catalog().change(decide).map_err(unavailable)??;
-        served.news.notify();
+        served.changes.notify();
         Ok(json_response(StatusCode::OK, &json!({ "message": "Step unregistered" })))
     })
     .await
@@ -151,7 +151,7 @@ fn write(
         })
     };
     let _ = served.host.catalog().change(change).map_err(unavailable)??;
-    served.news.notify();
+    served.changes.notify();
     Ok(())
 }
 

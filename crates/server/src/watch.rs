@@ -21,7 +21,7 @@ pub struct Watch {
     pub metrics: Arc<Metrics>,
     pub log: LogWriter,
     /// Signals that records were stored.
-    pub news: ChangeSignal,
+    pub changes: ChangeSignal,
 }
 
 impl Watch {
@@ -64,17 +64,17 @@ impl Observer for Watch {
     fn recorded(&mut self, job: &Job, _: u64, record: &Record) {
         self.metrics.observe(job, record);
         self.log.job_record(job, record);
-        self.news.notify();
+        self.changes.notify();
     }
 
     fn outage(&mut self, outage: &StoreOutage<'_>) {
         self.log.outage(outage);
     }
 
-    fn turned(&mut self, _: &Job, breaker: &str, change: &BreakerChange) {
+    fn breaker_changed(&mut self, _: &Job, breaker: &str, change: &BreakerChange) {
         self.metrics.found_breaker(breaker, change.state.breaker.circuit());
         self.log.turned(breaker, change);
-        self.news.notify();
+        self.changes.notify();
     }
 }
 

@@ -5,7 +5,7 @@
 
 use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer};
 use undaunted_engine::decide::{advance, decide, react};
-use undaunted_engine::effect::{ask as gate, awaits_rule, next_wake, ready, wanted};
+use undaunted_engine::effect::{ask_breaker, awaits_rule, next_wake, ready, wanted};
 use undaunted_engine::event::{NewItem, Record};
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
@@ -53,7 +53,7 @@ pub(super) fn gate_of(job: &Job, breakers: &mut AdmissionControl, place: ItemId)
         return BreakerAnswer::NoBreaker;
     };
     let name = breaker.name.as_deref().unwrap_or("http://here.test");
-    gate(job, breakers, place, &name.into())
+    ask_breaker(job, breakers, place, &name.into())
 }
 
 fn started(job: &Job, now: Timestamp) -> Vec<ItemId> {
@@ -92,8 +92,8 @@ fn ask(job: &Job, now: Timestamp) {
 fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
     let dead: Vec<ItemId> = job.dead.keys().copied().collect();
     let mut inputs = vec![
-        Input::Resume { seen: None },
-        Input::Resume { seen: Some(now) },
+        Input::Resume { last_seen: None },
+        Input::Resume { last_seen: Some(now) },
         Input::Woke,
         Input::Pause,
         Input::Unpause,

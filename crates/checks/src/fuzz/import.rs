@@ -171,7 +171,7 @@ fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
 /// Resumes the job and lets all attempts fail.
 fn resume_and_fail_all(mut job: Job) {
     let mut now = job.times.last_at.after(Duration::from_secs(1));
-    feed(&mut job, &Input::Resume { seen: None }, now);
+    feed(&mut job, &Input::Resume { last_seen: None }, now);
     feed(&mut job, &Input::Woke, now);
     let items =
         ["a", "b", "1", "x/y"].map(|name| NewItem { identity: name.to_owned(), input: "1".to_owned() });
@@ -192,7 +192,7 @@ fn resume_and_fail_all(mut job: Job) {
         now = now.after(Duration::from_secs(40));
         feed(&mut job, &Input::Woke, now);
     }
-    feed(&mut job, &Input::Resume { seen: None }, Timestamp::MAX);
+    feed(&mut job, &Input::Resume { last_seen: None }, Timestamp::MAX);
 }
 
 fn feed(job: &mut Job, input: &Input, now: Timestamp) {

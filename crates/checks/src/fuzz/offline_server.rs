@@ -38,7 +38,7 @@ pub(super) fn with_server<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>
         check_interval: Duration::from_secs(5),
         catalog: None,
         endpoints: Endpoints::of([NOWHERE]).ok()?,
-        around: Vec::new(),
+        env: Vec::new(),
     };
     let settings = HostSettings {
         operator: Operator::default(),
@@ -52,7 +52,7 @@ pub(super) fn with_server<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>
     let served = Served {
         host: Arc::clone(&host),
         metrics: Arc::new(Metrics::default()),
-        news: ChangeSignal::default(),
+        changes: ChangeSignal::default(),
     };
     let manner = ServerSettings { access, ..ServerSettings::default() };
     let done = act(&offline.serve(manner, served));

@@ -52,7 +52,7 @@ impl Machine for SimMachine {
         work();
     }
 
-    fn aside(&self, work: Box<dyn FnOnce() + Send>) {
+    fn run_in_background(&self, work: Box<dyn FnOnce() + Send>) {
         let mut world = lock(&self.shared);
         let process = self.process;
         if world.touch(process) == Liveness::Alive {
@@ -114,7 +114,7 @@ impl Machine for SimMachine {
         Ok(())
     }
 
-    fn keep(&self, _: &Path, _: &[u8]) -> io::Result<()> {
+    fn write_private(&self, _: &Path, _: &[u8]) -> io::Result<()> {
         let mut world = lock(&self.shared);
         match world.touch(self.process) {
             Liveness::Alive => Ok(()),

@@ -42,7 +42,7 @@ impl ProcessHome {
             check_interval: Duration::from_secs(5),
             catalog: None,
             endpoints: Endpoints::default(),
-            around: Vec::new(),
+            env: Vec::new(),
         };
         Self { services, store }
     }

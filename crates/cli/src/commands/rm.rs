@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
-use undaunted_engine::task::short;
+use undaunted_engine::task::shorten_name;
 use undaunted_engine::view::RemovedView;
 use undaunted_policy::spelling::parse_duration;
 use undaunted_runner::drive::{EventLoop, NoJobObserver};
@@ -136,7 +136,7 @@ fn remove(jobs: &Jobs, id: &str) -> Result<(), CommandError> {
     })?;
     journal::remove(&*jobs.store, &claimed)?;
     // Flows started by its items.
-    while let Some(part) = jobs.list(&format!("{}:", short(id)))?.first() {
+    while let Some(part) = jobs.list(&format!("{}:", shorten_name(id)))?.first() {
         remove(jobs, part.aggregate.id())?;
     }
     if claimed.job.workflow().flow.is_some() {

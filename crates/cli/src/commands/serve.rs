@@ -98,7 +98,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
         store: Arc::clone(&jobs.store),
         metrics: Arc::new(Metrics::default()),
         log: LogWriter::of(args.log_level),
-        news: ChangeSignal::default(),
+        changes: ChangeSignal::default(),
     };
     let (stop, stops) = channel();
     let watching = watch.clone();
@@ -115,8 +115,11 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     let host = Arc::new(FlowHost::begin(services, jobs.catalog()?, settings));
     let signals = listen_for_signals(stop.clone())?;
     load_breaker_metrics(&jobs, &watch.metrics)?;
-    let shared =
-        Served { host: Arc::clone(&host), metrics: Arc::clone(&watch.metrics), news: watch.news.clone() };
+    let shared = Served {
+        host: Arc::clone(&host),
+        metrics: Arc::clone(&watch.metrics),
+        changes: watch.changes.clone(),
+    };
     let settings = ServerSettings { access, ..ServerSettings::default() };
     let server = HttpServer::start(listener, settings, shared)?;
     announce(address)?;
@@ -171,7 +174,7 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, CommandError
 fn left(watch: Watch, stop: Sender<ServeStop>) -> undaunted_runner::flows::OnFlowLeft {
     Box::new(move |flow: &str, how: &JobResult| {
         watch.metrics.leave(flow);
-        watch.news.notify();
+        watch.changes.notify();
         let Err(error) = how else { return };
         let why = with_causes(error);
         let fields = vec![("job", json!(flow)), ("error", json!(&why))];

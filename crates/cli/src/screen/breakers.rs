@@ -34,7 +34,7 @@ pub(crate) fn one(out: &mut impl Write, breaker: &BreakerHistoryView, now: Times
     let (view, changes) = (breaker.now(), &breaker.history);
     let settings = &view.settings;
     let name = plain(&view.breaker);
-    writeln!(out, "breaker {name}: {}", sentence(&view, now))?;
+    writeln!(out, "breaker {name}: {}", sentence(view, now))?;
     writeln!(
         out,
         "  opens for {} after {}; {} {} it",
@@ -63,7 +63,7 @@ pub(crate) fn one(out: &mut impl Write, breaker: &BreakerHistoryView, now: Times
         let text = change(record);
         writeln!(out, "  {}  {by:<14}  {text}", record.at)?;
     }
-    next(out, &view)
+    next(out, view)
 }
 
 fn change(record: &BreakerChangeView) -> String {

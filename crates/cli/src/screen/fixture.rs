@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer, BreakerChange, BreakerReport, ProbeOwner};
 use undaunted_engine::decide::{Reaction, react};
-use undaunted_engine::effect::{ask, offers, ready};
+use undaunted_engine::effect::{ask_breaker, probe_offers, ready};
 use undaunted_engine::event::{Event, JobEvent, NewItem, Record};
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
@@ -101,7 +101,7 @@ impl JobFixture {
             }
         }
         self.breakers.refresh();
-        let offers = offers(&self.job, &self.breakers);
+        let offers = probe_offers(&self.job, &self.breakers);
         self.breakers.set_offers(&id, &offers);
         self.breakers.take_transitions()
     }
@@ -121,7 +121,7 @@ impl JobFixture {
                 if self.breakers.may_probe(name) {
                     self.breakers.set_probe_owner(name, ProbeOwner::Ours);
                 }
-                ask(&self.job, &mut self.breakers, item, name)
+                ask_breaker(&self.job, &mut self.breakers, item, name)
             });
             self.feed(&Input::Start { item, refused: None, gate });
         }

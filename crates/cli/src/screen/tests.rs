@@ -210,7 +210,7 @@ job 7f3k  item north
 fn a_retry_refused_after_downtime_says_how_late_it_was() {
     let mut fixture = fixture();
     fixture.wait(1_000_000);
-    fixture.feed(&Input::Resume { seen: None });
+    fixture.feed(&Input::Resume { last_seen: None });
     assert_data_eq!(
         printed(&fixture),
         str![[r"

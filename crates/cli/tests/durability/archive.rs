@@ -30,7 +30,7 @@ fn open(sandbox: &Sandbox) -> (Arc<dyn Store>, CatalogHandle) {
 }
 
 fn catalog(sandbox: &Sandbox) -> Catalog {
-    open(sandbox).1.known(|catalog, _| catalog.clone())
+    open(sandbox).1.cached(|catalog, _| catalog.clone())
 }
 
 /// Runs the flow, which fails, and records it in the catalog.
@@ -61,7 +61,7 @@ fn killed_anywhere_during_an_archive_nothing_is_lost_and_a_second_run_finishes()
         let moving = catalog(&sandbox).flows.remove(job.as_str());
         match failpoint {
             "archive-before-rename:1" | "archive-kept:1" => {
-                assert_eq!(moving.unwrap().place, FlowLifecycle::Archiving, "{failpoint}");
+                assert_eq!(moving.unwrap().lifecycle, FlowLifecycle::Archiving, "{failpoint}");
             }
             _ => assert_eq!(moving, None, "{failpoint}"),
         }
@@ -76,7 +76,7 @@ fn killed_anywhere_during_an_archive_nothing_is_lost_and_a_second_run_finishes()
         sandbox.call(&["restore", file.to_str().unwrap()]).exits(0);
         assert_eq!(sandbox.events(), events, "{failpoint}");
         let entry = catalog(&sandbox).flows.remove(job.as_str()).unwrap();
-        assert_eq!(entry.place, FlowLifecycle::Deactivated, "{failpoint}");
+        assert_eq!(entry.lifecycle, FlowLifecycle::Deactivated, "{failpoint}");
         sandbox.call(&["store", "check"]).exits(0);
     }
 }

@@ -28,7 +28,7 @@ pub struct StepHealth {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowEntry {
-    pub place: FlowLifecycle,
+    pub lifecycle: FlowLifecycle,
     pub status: FlowStatus,
     /// When the flow was submitted.
     pub since: Timestamp,
@@ -83,7 +83,7 @@ impl Catalog {
             CatalogEvent::FlowActivated { .. } => self.activate(record),
             CatalogEvent::FlowDeactivated { flow, status, error, ended } => {
                 if let Some(entry) = self.flows.get_mut(flow.as_str()) {
-                    entry.place = FlowLifecycle::Deactivated;
+                    entry.lifecycle = FlowLifecycle::Deactivated;
                     entry.status = *status;
                     entry.error.clone_from(error);
                     entry.ended = Some(*ended);
@@ -92,7 +92,7 @@ impl Catalog {
             }
             CatalogEvent::FlowArchiving { flow } => {
                 if let Some(entry) = self.flows.get_mut(flow.as_str()) {
-                    entry.place = FlowLifecycle::Archiving;
+                    entry.lifecycle = FlowLifecycle::Archiving;
                     entry.updated = record.at;
                 }
             }
@@ -114,7 +114,7 @@ impl Catalog {
             parent = parent.or_else(|| known.parent.take());
         }
         let entry = FlowEntry {
-            place: FlowLifecycle::Active,
+            lifecycle: FlowLifecycle::Active,
             status: FlowStatus::Active,
             since: *since,
             ended: None,

@@ -169,7 +169,7 @@ pub(super) fn dropped<'j>(
     state: &'j StepState,
 ) -> impl Iterator<Item = Event> + 'j {
     unsettled(state).filter_map(move |index| {
-        let reason = job.ending(step.item(index))?;
+        let reason = job.end_reason(step.item(index))?;
         Some(skipped(step, index, reason))
     })
 }

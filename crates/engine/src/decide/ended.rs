@@ -86,7 +86,7 @@ fn succeeded(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, end
         Successor::Command(next) => Some(next),
         Successor::Handler(_) | Successor::Item => None,
     };
-    let ending = draft.job.ending(of.item());
+    let ending = draft.job.end_reason(of.item());
     draft.push(ItemEvent::AttemptSucceeded(Box::new(AttemptSucceeded {
         of,
         took: end.took,
@@ -134,7 +134,7 @@ fn failed(
     })));
     let last = words::of_failure(cause, error);
     let next = consequence(active, &verdict, &last);
-    match (draft.job.ending(of.item()), next) {
+    match (draft.job.end_reason(of.item()), next) {
         (None, Consequence::Retry { due, delay }) => {
             let sum = RetryArithmetic::of(&verdict.arithmetic);
             let (sum, due, delay) = if end.at_once {

@@ -155,7 +155,7 @@ fn handled(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, paren
     let handler = command.and_then(|command| command.on_failure.as_deref());
     let (Some(frame), Some(handler)) = (frame, handler) else { return };
     let failed = AttemptId::new(of.item(), parent, AttemptNumber(frame.attempts));
-    let ending = job.ending(of.item());
+    let ending = job.end_reason(of.item());
     if handler.max_attempts > 0 {
         // The extra attempt is charged and limited like any other; without it the item fails.
         let balance = job.pool.map(|pool| pool.balance(active.charged));

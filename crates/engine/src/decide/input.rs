@@ -17,7 +17,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Redrive { items, reduce } => redrive::redrive(&mut draft, items, *reduce),
         Input::Drop { items } => redrive::forget(&mut draft, items),
         Input::TopUp { retries } => top_up(&mut draft, *retries),
-        Input::Resume { seen } => resume::resume(&mut draft, *seen),
+        Input::Resume { last_seen: seen } => resume::resume(&mut draft, *seen),
         Input::Start { item, refused, gate } => start::start(&mut draft, *item, refused.as_deref(), gate),
         Input::Ended(end) => ended::ended(&mut draft, end),
         Input::Accepted { start } => ended::accepted(&mut draft, *start),

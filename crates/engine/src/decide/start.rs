@@ -50,7 +50,7 @@ pub(super) fn start(draft: &mut EventDraft<'_>, item: ItemId, refused: Option<&s
 fn has_room(job: &Job, item: ItemId) -> bool {
     let mut busy = job.busy_steps().filter(|(number, _)| *number == item.step);
     let room = busy.any(|(_, state)| state.running < job.parallel(item.step));
-    room && job.ending(item).is_none()
+    room && job.end_reason(item).is_none()
 }
 
 /// Items start in input order: the cursor never returns to one that was passed over.

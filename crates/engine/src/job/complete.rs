@@ -52,7 +52,7 @@ impl Job {
     }
 
     /// Why an item must not continue.
-    pub(crate) fn ending(&self, item: ItemId) -> Option<Reason> {
+    pub(crate) fn end_reason(&self, item: ItemId) -> Option<Reason> {
         let completed_early = || {
             let state = self.step(item.step);
             let state = state.filter(|state| state.is_without(item.index))?;
@@ -74,7 +74,7 @@ impl Job {
 
     /// Whether a running item must be ended.
     pub fn ends(&self, item: ItemId) -> bool {
-        self.ending(item).is_some_and(ends_running)
+        self.end_reason(item).is_some_and(ends_running)
     }
 
     pub(super) fn completion_reached(&mut self, reached: &CompletionReached) {

@@ -14,5 +14,5 @@ pub use action::TaskWork;
 pub use attempt::{InputTask, KeptOutput, Task, input_task, task};
 pub use call::{FunctionCall, HttpCall};
 pub use identity::{TokenStatus, as_uuid, correlation_id, find_token, receipt_token};
-pub use sub_flow::{SubFlow, short};
+pub use sub_flow::{SubFlow, shorten_name};
 pub use values::ValueFiles;

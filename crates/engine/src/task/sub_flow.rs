@@ -29,7 +29,7 @@ pub(super) fn sub_flow(values: &ItemValues<'_>, goals: &[String]) -> SubFlow {
     let step = job.plan().step(values.of.step).map(|step| step.name.clone()).unwrap_or_default();
     let depth = parent_of(job).map_or(0, |parent| parent.depth);
     SubFlow {
-        id: format!("{}:{}:{token}", short(job.id()), short(&step)),
+        id: format!("{}:{}:{token}", shorten_name(job.id()), shorten_name(&step)),
         run: FlowRun {
             goals: goals.to_vec(),
             init: values.item().to_string(),
@@ -45,7 +45,7 @@ pub(super) fn sub_flow(values: &ItemValues<'_>, goals: &[String]) -> SubFlow {
 }
 
 /// Replaces the end of a long name by a hash: names of nested flows and of files contain it.
-pub fn short(name: &str) -> String {
+pub fn shorten_name(name: &str) -> String {
     const MAX_BYTES: usize = 100;
     const KEPT: usize = 60;
     if name.len() <= MAX_BYTES {

@@ -103,7 +103,7 @@ impl CatalogView {
     fn add(&mut self, flow: &str, entry: &FlowEntry) {
         let digest = FlowDigest::of(entry);
         let _ = self.flow_digests.insert(flow.to_owned(), digest);
-        match entry.place {
+        match entry.lifecycle {
             FlowLifecycle::Active => {
                 let active = ActiveFlow {
                     started_at: InstantView(entry.since),

@@ -287,7 +287,7 @@ impl EntryBuilder<'_> {
     pub(super) fn next(&self, only: Option<CommandId>) -> Option<NextView> {
         let job = self.context.job;
         let at = job.active(self.item)?.command;
-        let is_over = job.stage.has_ended() || job.ending(self.item).is_some();
+        let is_over = job.stage.has_ended() || job.end_reason(self.item).is_some();
         if is_over || only.is_some_and(|only| only != at) {
             return None;
         }

@@ -164,7 +164,7 @@ fn a_reactivated_flow_keeps_its_labels_and_its_parent() {
     let labels = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
     assert_eq!(entry.labels, labels);
     assert_eq!(entry.parent.as_deref(), Some("g"));
-    assert_eq!((entry.place, entry.status), (FlowLifecycle::Active, FlowStatus::Active));
+    assert_eq!((entry.lifecycle, entry.status), (FlowLifecycle::Active, FlowStatus::Active));
     assert_eq!((&entry.error, entry.ended), (&None, None));
     assert_eq!((entry.since, entry.updated), (at(3), at(12)));
     let renamed = folded([first, activated("f", &[("k", "w")], None)]);
@@ -176,11 +176,11 @@ fn an_ended_flow_is_archived_and_removed() {
     let mut events = vec![activated("f", &[], None), deactivated("f", Some("no"))];
     let ended = folded(events.clone());
     let entry = &ended.flows["f"];
-    assert_eq!((entry.place, entry.status), (FlowLifecycle::Deactivated, FlowStatus::Failed));
+    assert_eq!((entry.lifecycle, entry.status), (FlowLifecycle::Deactivated, FlowStatus::Failed));
     assert_eq!((entry.error.as_deref(), entry.ended), (Some("no"), Some(at(4))));
     events.push(archiving("f"));
     let moving = folded(events.clone());
-    assert_eq!(moving.flows["f"].place, FlowLifecycle::Archiving);
+    assert_eq!(moving.flows["f"].lifecycle, FlowLifecycle::Archiving);
     assert_eq!(moving.flows["f"].status, FlowStatus::Failed);
     events.push(archived("f"));
     assert_eq!(folded(events), Catalog::default());

@@ -154,7 +154,7 @@ fn time_in_a_queue_while_a_process_ran_the_job_is_not_charged() {
         test.at(resumed);
         test.job = test.replayed();
         let seen = Some(crate::fixture::at(30));
-        let lines = test.feed(&Input::Resume { seen }).lines();
+        let lines = test.feed(&Input::Resume { last_seen: seen }).lines();
         assert_eq!(lines.len() > 1, expired, "{lines:?}");
         let resumed = test.job.times.last_at.since(crate::fixture::at(30));
         assert_eq!(resumed, crate::fixture::secs(if expired { 8 } else { 7 }));

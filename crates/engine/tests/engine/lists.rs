@@ -73,7 +73,7 @@ fn nothing_happens_to_a_job_that_has_ended() {
     let mut test = TestedJob::started("- shell: 'true'\n");
     test.succeed(0);
     let inputs = [
-        Input::Resume { seen: None },
+        Input::Resume { last_seen: None },
         Input::Woke,
         Input::Cancel,
         Input::Suspend,

@@ -96,7 +96,7 @@ map:
     assert_eq!(test.job.texts.len(), 3000);
     // Every retry has expired, each with another last error.
     test.at(1000);
-    let reaction = react(&mut test.job, &Input::Resume { seen: None }, test.now);
+    let reaction = react(&mut test.job, &Input::Resume { last_seen: None }, test.now);
     assert!(reaction.records.len() > 6_000);
     assert_eq!(test.job.texts.len(), 4096);
     assert!(test.job.texts.bytes() <= 4 << 20);

@@ -81,7 +81,7 @@ fn enter(catalog: &CatalogHandle, job: &Job) -> Result<(), JournalError> {
     let entered = catalog.change(move |catalog: &Catalog| {
         let entry = catalog.flows.get(flow.as_str());
         let stands = entry
-            .is_some_and(|entry| entry.place == FlowLifecycle::Deactivated && entry.ended == Some(ended));
+            .is_some_and(|entry| entry.lifecycle == FlowLifecycle::Deactivated && entry.ended == Some(ended));
         Ok::<_, Infallible>(if stands { Vec::new() } else { events.clone() })
     });
     entered.map(|_| ())

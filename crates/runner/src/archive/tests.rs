@@ -149,7 +149,7 @@ fn a_flow_is_archived_and_restored_unchanged() {
     assert_eq!(after, before);
 
     // Restoring again changes nothing, and archiving again finds the file.
-    let version = catalog_handle.known(|_, version| version);
+    let version = catalog_handle.cached(|_, version| version);
     assert_eq!(restore(&*store, Some(&catalog_handle), &file).unwrap(), "wf-1");
     assert_eq!(words(&catalog_handle, version), [""; 0]);
     let text = fs::read(&file).unwrap();
@@ -203,7 +203,7 @@ fn a_job_whose_archive_cannot_be_written_stays_in_the_store() {
     assert!(matches!(refused, ArchiveError::Io { .. }), "{refused:?}");
     assert_eq!(words(&catalog_handle, Version(2)), ["flow_archiving", "flow_deactivated"]);
     let entry = catalog_handle.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
-    assert_eq!((entry.place, entry.ended), (FlowLifecycle::Deactivated, Some(at(5))));
+    assert_eq!((entry.lifecycle, entry.ended), (FlowLifecycle::Deactivated, Some(at(5))));
     fs::remove_file(fixture.archives()).unwrap();
     fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap();
 }

@@ -43,12 +43,12 @@ impl CatalogHandle {
     /// the handle.
     pub fn read<T>(&self, look: impl FnOnce(&Catalog) -> T) -> Result<T, JournalError> {
         self.inner.shared.catch_up()?;
-        Ok(self.known(|catalog, _| look(catalog)))
+        Ok(self.cached(|catalog, _| look(catalog)))
     }
 
     /// Reads the catalog as this process knows it, and its version, without asking the store. `look`
     /// must not call the handle.
-    pub fn known<T>(&self, look: impl FnOnce(&Catalog, Version) -> T) -> T {
+    pub fn cached<T>(&self, look: impl FnOnce(&Catalog, Version) -> T) -> T {
         let known = self.inner.shared.known();
         look(&known.catalog, known.version)
     }

@@ -70,7 +70,7 @@ impl CheckedSteps {
         }
         let checked = RegisteredStep::check(&definition(), &self.operator).map(Arc::new);
         let mut known = locked(&self.known);
-        self.catalog.known(|catalog, _| {
+        self.catalog.cached(|catalog, _| {
             if known.len() > catalog.steps.len().saturating_add(SPARE) {
                 let wanted: BTreeSet<&Arc<str>> = catalog.steps.values().collect();
                 known.retain(|given, _| wanted.contains(given));

@@ -86,7 +86,7 @@ fn of_two_conflicting_registrations_of_a_step_exactly_one_succeeds() {
         let winner = if *first { "one" } else { "two" };
         assert_eq!(&*catalog.steps[&format!("step-{n}")], winner);
     }
-    assert_eq!(one.known(|_, version| version), Version(40));
+    assert_eq!(one.cached(|_, version| version), Version(40));
 }
 
 #[test]
@@ -121,14 +121,14 @@ fn notes_of_many_threads_are_written_once_and_survive_reopening() {
         }
     });
     handle.flush().unwrap();
-    let catalog = handle.known(|catalog, _| catalog.clone());
+    let catalog = handle.cached(|catalog, _| catalog.clone());
     assert_eq!(catalog.flows.len(), THREADS * EACH);
     let ended = |place| place == FlowLifecycle::Deactivated;
-    assert!(catalog.flows.values().all(|flow| ended(flow.place)));
+    assert!(catalog.flows.values().all(|flow| ended(flow.lifecycle)));
     drop(handle);
     let again = CatalogHandle::open(sqlite(&folder)).unwrap();
-    assert_eq!(again.known(|catalog, _| catalog.clone()), catalog);
-    assert_eq!(again.known(|_, version| version), Version::EMPTY.after(THREADS * EACH * 2));
+    assert_eq!(again.cached(|catalog, _| catalog.clone()), catalog);
+    assert_eq!(again.cached(|_, version| version), Version::EMPTY.after(THREADS * EACH * 2));
 }
 
 #[test]
@@ -137,11 +137,11 @@ fn ten_thousand_notes_are_written_in_a_few_appends() {
     for flow in 0..10_000 {
         handle.note(activated(&flow.to_string()));
     }
-    let shown = handle.known(|catalog, _| catalog.flows.len());
+    let shown = handle.cached(|catalog, _| catalog.flows.len());
     store.resume();
     handle.flush().unwrap();
     assert_eq!(shown, 0, "readers see only what is on disk");
-    assert_eq!(handle.known(|catalog, _| catalog.flows.len()), 10_001);
+    assert_eq!(handle.cached(|catalog, _| catalog.flows.len()), 10_001);
     assert!(faults.appends() <= 4, "{} appends", faults.appends());
 }
 
@@ -177,9 +177,9 @@ fn read_sees_records_of_other_processes_and_known_does_not() {
     let handles = [store.another(), store].map(|store| CatalogHandle::open(Arc::new(store)).unwrap());
     let [one, two] = &handles;
     assert_eq!(register(one, "a", "1"), Ok(true));
-    assert!(two.known(|catalog, _| catalog.steps.is_empty()));
+    assert!(two.cached(|catalog, _| catalog.steps.is_empty()));
     assert_eq!(whole(two).steps.len(), 1);
-    assert_eq!(two.known(|_, version| version), Version(1));
+    assert_eq!(two.cached(|_, version| version), Version(1));
     // A change that writes nothing is decided on the records of other processes, too.
     assert_eq!(register(one, "b", "1"), Ok(true));
     assert_eq!(register(two, "b", "2"), Err(Arc::from("1")));
@@ -214,7 +214,7 @@ fn the_error_of_a_malformed_record_names_its_version() {
     check(handle.change(|_| Ok::<_, ()>(vec![])).map(|_| ()));
     check(CatalogHandle::open(Arc::clone(&store)).map(|_| ()));
     check(journal::records(&*store, Version::EMPTY).map(|_| ()));
-    assert_eq!(handle.known(|catalog, _| catalog.steps.len()), 1, "the records before it stay");
+    assert_eq!(handle.cached(|catalog, _| catalog.steps.len()), 1, "the records before it stay");
 }
 
 #[test]

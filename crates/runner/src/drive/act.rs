@@ -105,7 +105,7 @@ impl JobDriver<'_> {
         let state = self.job.step(item.step);
         let input = state.map_or("null", |state| state.items.input(item.index));
         let path = self.context.folder.item(item);
-        let written = self.context.services.machine.keep(&path, input.as_bytes());
+        let written = self.context.services.machine.write_private(&path, input.as_bytes());
         written.map_err(|source| DriveError::File { path, source })
     }
 

@@ -65,7 +65,7 @@ impl JobDriver<'_> {
     }
 
     pub(super) fn notify_transition(&mut self, transition: &BreakerTransition) {
-        self.observer.turned(&self.job, &transition.breaker, &transition.change);
+        self.observer.breaker_changed(&self.job, &transition.breaker, &transition.change);
     }
 
     pub(super) fn ready(&self, now: Timestamp) -> Vec<ItemId> {
@@ -86,7 +86,7 @@ impl JobDriver<'_> {
         let mut offers = if self.context.shutdown.is_requested() {
             BTreeMap::new()
         } else {
-            effect::offers(&self.job, &cache.admission)
+            effect::probe_offers(&self.job, &cache.admission)
         };
         let paced = self.starter.rate.wait(self.context.services.machine.uptime());
         if self.executors.programs.is_settling() || paced.is_some_and(|wait| !wait.is_zero()) {

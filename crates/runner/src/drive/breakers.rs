@@ -263,7 +263,7 @@ impl<'w> BreakerCache<'w> {
         if self.admission.may_probe(name) && self.admission.probe_owner(name) == ProbeOwner::Unclaimed {
             self.claim(name)?;
         }
-        Ok(Some(effect::ask(job, &mut self.admission, item, name)))
+        Ok(Some(effect::ask_breaker(job, &mut self.admission, item, name)))
     }
 
     /// Tries to become the process that probes the target of a breaker.

@@ -224,7 +224,7 @@ impl<'w> EventLoop<'w> {
             && !job.stage.has_ended()
         {
             let active = Some(FlowLifecycle::Active);
-            let known = catalog.known(|catalog, _| catalog.flows.get(job.id()).map(|it| it.place));
+            let known = catalog.cached(|catalog, _| catalog.flows.get(job.id()).map(|it| it.lifecycle));
             if known != active {
                 catalog.note(activated);
             }

@@ -63,7 +63,7 @@ impl JobDriver<'_> {
             }
         }
         if reads {
-            for effect in effect::reading(&self.job) {
+            for effect in effect::wanted_inputs(&self.job) {
                 self.act(effect)?;
             }
         }

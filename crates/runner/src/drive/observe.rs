@@ -46,7 +46,7 @@ pub trait Observer {
     fn recorded(&mut self, job: &Job, seq: u64, record: &Record);
 
     /// A breaker of the job has opened, half opened or closed, and that is on disk.
-    fn turned(&mut self, _job: &Job, _breaker: &str, _change: &BreakerChange) {}
+    fn breaker_changed(&mut self, _job: &Job, _breaker: &str, _change: &BreakerChange) {}
 
     /// The command of a start is running. It writes its output and error output to these files until its end
     /// is on record.
@@ -59,7 +59,7 @@ pub trait Observer {
     fn outage(&mut self, _outage: &StoreOutage<'_>) {}
 
     /// How often to call `tick` at least.
-    fn patience(&self) -> Option<Duration> {
+    fn tick_interval(&self) -> Option<Duration> {
         None
     }
 
@@ -88,16 +88,16 @@ impl<T: Observer + ?Sized> Observer for &mut T {
         (**self).outage(outage);
     }
 
-    fn patience(&self) -> Option<Duration> {
-        (**self).patience()
+    fn tick_interval(&self) -> Option<Duration> {
+        (**self).tick_interval()
     }
 
     fn tick(&mut self, job: &Job, breakers: &AdmissionControl) {
         (**self).tick(job, breakers);
     }
 
-    fn turned(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
-        (**self).turned(job, breaker, change);
+    fn breaker_changed(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
+        (**self).breaker_changed(job, breaker, change);
     }
 }
 

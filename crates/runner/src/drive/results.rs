@@ -171,7 +171,7 @@ impl JobDriver<'_> {
         let notifier = self.context.notifier.clone();
         let store = Arc::clone(&self.context.services.store);
         let job = self.job.shared_id();
-        self.context.services.machine.aside(Box::new(move || {
+        self.context.services.machine.run_in_background(Box::new(move || {
             notifier.send_message(JobMessage::Outputs(read_outputs(&*store, &job, map)));
         }));
     }
@@ -209,7 +209,7 @@ impl JobDriver<'_> {
         let results: Value = results.collect();
         let path = self.context.folder.results();
         let machine = &self.context.services.machine;
-        let written = machine.keep(&path, results.to_string().as_bytes());
+        let written = machine.write_private(&path, results.to_string().as_bytes());
         written.map_err(|source| DriveError::File { path, source })?;
         self.starter.results = Some(results);
         Ok(())

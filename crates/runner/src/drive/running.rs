@@ -48,7 +48,7 @@ pub struct Services {
     pub catalog: Option<CatalogHandle>,
     pub endpoints: Endpoints,
     /// The environment of this process, for its commands.
-    pub around: Vec<(OsString, OsString)>,
+    pub env: Vec<(OsString, OsString)>,
 }
 
 pub(super) struct JobDriver<'w> {
@@ -194,7 +194,7 @@ impl<'w> JobDriver<'w> {
             self.executors.programs.set_known_to_keeper(started);
             let machine = &self.context.services.machine;
             let seen = machine.seen_alive(&self.context.folder);
-            self.decide(&Input::Resume { seen });
+            self.decide(&Input::Resume { last_seen: seen });
             if let Some(first) = &first {
                 self.decide(first);
             }

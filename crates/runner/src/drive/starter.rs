@@ -169,7 +169,7 @@ impl JobDriver<'_> {
         let paced = self.starter.rate.wait(uptime);
         let paced = paced.filter(|_| !self.ready(now).is_empty());
         let rule = effect::awaits_rule(&self.job).then_some(services.check_interval);
-        let looked = self.observer.patience();
+        let looked = self.observer.tick_interval();
         if self.breakers.borrow().is_cut_off {
             // The job gets a turn when the outage ends.
             return uptime.checked_add(looked?);

@@ -119,7 +119,7 @@ impl Runner {
             check_interval: CHECK,
             catalog: None,
             endpoints: Endpoints::default(),
-            around: std::env::vars_os().collect(),
+            env: std::env::vars_os().collect(),
         };
         let waiting = JobWaiters::default();
         let waiters = WaiterNotifier(Arc::clone(&waiting));

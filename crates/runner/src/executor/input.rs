@@ -41,7 +41,7 @@ impl InputReads {
 pub(crate) fn read_file(step: StepId, map: Map, path: String, context: &JobContext<'_>) {
     let notifier = context.notifier.clone();
     let machine = Arc::clone(&context.services.machine);
-    context.services.machine.aside(Box::new(move || {
+    context.services.machine.run_in_background(Box::new(move || {
         let name = format!("`{path}`");
         let items = match machine.read(Path::new(&path)) {
             Ok(bytes) => items_of(&map, &name, &bytes),

@@ -115,7 +115,7 @@ fn spec(task: &Task, start: StartId, context: &JobContext<'_>) -> Option<Command
     let TaskWork::Run { argv } = &task.work else {
         return None;
     };
-    let mut env = context.services.around.clone();
+    let mut env = context.services.env.clone();
     for (name, value) in context.secrets.values().iter().chain(&task.env) {
         let (name, value) = (OsString::from(name), OsString::from(value));
         match env.iter_mut().find(|(known, _)| *known == name) {

@@ -29,7 +29,7 @@ impl Executor for FileWrites {
         let path = Path::new(&task.working_dir).join(path);
         let (notifier, machine) = (context.notifier.clone(), Arc::clone(&context.services.machine));
         let began = machine.uptime();
-        context.services.machine.aside(Box::new(move || {
+        context.services.machine.run_in_background(Box::new(move || {
             let written = machine.write(&NewFile {
                 path: &path,
                 content: &content,

@@ -48,7 +48,7 @@ impl FlowHost {
     pub fn recover(&self) -> Result<RecoveredFlows, JournalError> {
         let lifecycles = self.catalog.read(|catalog| {
             let flows = catalog.flows.iter();
-            let lifecycles = flows.map(|(flow, entry)| (flow.clone(), entry.place));
+            let lifecycles = flows.map(|(flow, entry)| (flow.clone(), entry.lifecycle));
             lifecycles.collect::<Lifecycles>()
         })?;
         let listed = self.store.list(journal::FAMILY, "")?;
@@ -86,7 +86,7 @@ impl FlowHost {
         const MOST: usize = 1_000;
         let listed = self.catalog.read(|catalog| {
             let flows = catalog.flows.range::<str, _>((Excluded(after.as_str()), Unbounded));
-            let active = flows.filter(|(_, entry)| entry.place == FlowLifecycle::Active);
+            let active = flows.filter(|(_, entry)| entry.lifecycle == FlowLifecycle::Active);
             let elsewhere = active.filter(|(flow, _)| !self.runs(flow));
             let elsewhere = elsewhere.map(|(flow, _)| flow.to_string());
             elsewhere.take(MOST).collect::<Vec<String>>()

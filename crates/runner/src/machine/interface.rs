@@ -33,10 +33,10 @@ pub trait Machine: Send + Sync {
 
     /// Writes a snapshot, outside the loop.
     fn save(&self, work: Box<dyn FnOnce() + Send>) {
-        self.aside(work);
+        self.run_in_background(work);
     }
 
-    fn aside(&self, work: Box<dyn FnOnce() + Send>);
+    fn run_in_background(&self, work: Box<dyn FnOnce() + Send>);
 
     /// Sends an HTTP request, and reports that the service has accepted it, or how it ended.
     fn send(&self, order: HttpOrder, notifier: Notifier) -> CancelCall;
@@ -61,7 +61,7 @@ pub trait Machine: Send + Sync {
     fn write(&self, file: &NewFile<'_>) -> io::Result<()>;
 
     /// Writes a private file of a job, atomically.
-    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    fn write_private(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
     /// Notes that a process runs the job, so that a resumed job can report how long it was interrupted. This
     /// does not decide who owns the job, and may be lost.

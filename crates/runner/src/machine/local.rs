@@ -81,7 +81,7 @@ impl Machine for LocalMachine {
         clocks()
     }
 
-    fn aside(&self, work: Box<dyn FnOnce() + Send>) {
+    fn run_in_background(&self, work: Box<dyn FnOnce() + Send>) {
         std::thread::spawn(work);
     }
 
@@ -145,7 +145,7 @@ impl Machine for LocalMachine {
         write_file(file)
     }
 
-    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fn write_private(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         crate::folder::keep(path, bytes)
     }
 

@@ -107,7 +107,7 @@ fn act(job: &mut TestJob, action: &TestJobAction) {
         TestJobAction::Drop => job.input(&Input::Drop { items: dead.into_iter().take(1).collect() }),
         TestJobAction::Suspend => {
             job.input(&Input::Suspend);
-            job.input(&Input::Resume { seen: None });
+            job.input(&Input::Resume { last_seen: None });
         }
         TestJobAction::Update => {
             let text = &job.job.submitted().text;

@@ -137,7 +137,7 @@ impl Machine for ManualMachine {
         1
     }
 
-    fn aside(&self, work: Box<dyn FnOnce() + Send>) {
+    fn run_in_background(&self, work: Box<dyn FnOnce() + Send>) {
         work();
     }
 
@@ -170,7 +170,7 @@ impl Machine for ManualMachine {
         Ok(())
     }
 
-    fn keep(&self, _: &Path, _: &[u8]) -> io::Result<()> {
+    fn write_private(&self, _: &Path, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
@@ -205,7 +205,7 @@ fn the_state_after_a_failed_turn_is_not_saved() {
         check_interval: Duration::from_secs(1),
         catalog: None,
         endpoints: Endpoints::default(),
-        around: vec![],
+        env: vec![],
     };
     let submitted = JobSubmitted {
         job: "job".to_owned(),

@@ -71,7 +71,7 @@ impl Engine {
             check_interval: Duration::from_secs(5),
             catalog: None,
             endpoints: Endpoints::of(told.endpoints.iter().copied()).unwrap(),
-            around: Vec::new(),
+            env: Vec::new(),
         };
         let ends = Arc::new(LeftFlows::default());
         let noted = Arc::clone(&ends);

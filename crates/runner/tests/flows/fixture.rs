@@ -97,8 +97,9 @@ impl FlowFixture {
     }
 
     pub(crate) fn place(&self, flow: &str) -> Option<FlowLifecycle> {
-        let place =
-            |catalog: &undaunted_engine::catalog::Catalog| catalog.flows.get(flow).map(|entry| entry.place);
+        let place = |catalog: &undaunted_engine::catalog::Catalog| {
+            catalog.flows.get(flow).map(|entry| entry.lifecycle)
+        };
         self.catalog.read(place).unwrap()
     }
 

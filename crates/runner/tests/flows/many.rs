@@ -52,11 +52,11 @@ fn a_thousand_flows_at_once_call_every_step_exactly_once() {
     FlowFixture::eventually("the end of all flows", || {
         let done = fixture.catalog.read(|catalog| {
             let mut flows = catalog.flows.values();
-            flows.all(|flow| flow.place == FlowLifecycle::Deactivated)
+            flows.all(|flow| flow.lifecycle == FlowLifecycle::Deactivated)
         });
         done.unwrap().then_some(())
     });
-    let records = fixture.catalog.known(|_, version| version.0);
+    let records = fixture.catalog.cached(|_, version| version.0);
     assert_eq!(records, 2 + 2 * u64::try_from(FLOWS).unwrap());
 }
 

@@ -12,7 +12,7 @@ fn watching(test_flow: &TestFlow) -> Watch {
         store: test_flow.store.clone(),
         metrics: Arc::default(),
         log: LogWriter::of(LogLevel::Error),
-        news: ChangeSignal::default(),
+        changes: ChangeSignal::default(),
     }
 }
 

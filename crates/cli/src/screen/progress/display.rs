@@ -141,11 +141,11 @@ impl Observer for Display {
         self.say(Some(&outage.to_string()));
     }
 
-    fn patience(&self) -> Option<Duration> {
+    fn tick_interval(&self) -> Option<Duration> {
         matches!(self.mode, DisplayMode::Frames(_)).then_some(FRAME)
     }
 
-    fn turned(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
+    fn breaker_changed(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
         if !matches!(self.mode, DisplayMode::Quiet) {
             let sentence = self.sentences.turned(job, breaker, change);
             self.say(sentence.as_deref());

@@ -6,7 +6,7 @@
 
 use undaunted_policy::{BreakerSettings, WhenOpen};
 
-use crate::task::short;
+use crate::task::shorten_name;
 use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
 use crate::workflow::keys::MappingTable;
 use crate::workflow::model::{Action, Command, CommandBreaker, FlowStepKind};
@@ -94,7 +94,7 @@ impl WorkflowReader<'_> {
             if c.is_control() || c.is_whitespace() || c == '/' { '-' } else { c }
         };
         let workflow: String = workflow.trim().chars().map(plain).collect();
-        format!("{}/{command}", short(&workflow))
+        format!("{}/{command}", shorten_name(&workflow))
     }
 
     fn breaker_settings(&mut self, node: &YamlNode<'_>) -> Option<CommandBreaker> {
