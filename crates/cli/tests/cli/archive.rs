@@ -77,7 +77,7 @@ fn a_restored_job_can_be_resumed() {
     assert_eq!(logs.matches("10 bytes of stderr were not kept").count(), 3, "{logs}");
     assert_eq!(logs.matches("no answer\n").count(), 2, "{logs}");
     let refused = home.run(&["restore", file.trim()]).exits(2);
-    assert!(refused.err.contains("is not the one in the file"), "{}", refused.err);
+    assert!(refused.err.contains("differs from the one in the file"), "{}", refused.err);
     // What the file holds is what the job was, so it is replaced by what it is.
     assert_eq!(home.run(&["archive", "@last"]).exits(0).out, file);
     home.run(&["restore", file.trim()]).exits(0);
@@ -119,7 +119,7 @@ fn a_refused_archive_or_restore_is_reported_with_its_exit_code() {
     home.run(&["restore"]).exits(2);
     home.run(&["restore", "nothing.jsonl"]).exits(6);
     let no_archive = home.run(&["restore", "w.yaml"]).exits(3);
-    let expected = "error: line 1 of `w.yaml`: this is no archive of a job\n";
+    let expected = "error: line 1 of `w.yaml`: not an archive of a job\n";
     assert_eq!(no_archive.err, expected);
 
     home.run(&["run", "w.yaml"]).exits(4);

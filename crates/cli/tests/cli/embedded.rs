@@ -15,7 +15,7 @@ fn a_function_is_no_command_of_a_file() {
         assert_eq!(output.status.code(), Some(3), "{command}");
         let said = text(&output.stderr);
         assert!(said.contains("job.yaml:1:3"), "{said}");
-        assert!(said.contains("no program is there whose function"), "{said}");
+        assert!(said.contains("functions are not available here"), "{said}");
     }
 }
 
@@ -71,7 +71,7 @@ fn a_job_of_an_embedding_program_is_shown_and_explained_but_resumed_only_by_that
     let resumed = call(&["resume", "monday"]);
     assert_eq!(resumed.status.code(), Some(2));
     let said = text(&resumed.stderr);
-    assert!(said.contains("calls the function `charge`"), "{said}");
+    assert!(said.contains("the function `charge` is not registered in this program"), "{said}");
     assert!(said.contains("resume job monday with the program that started it"), "{said}");
     assert_eq!(text(&call(&["events", "monday", "--json"]).stdout), before);
 }

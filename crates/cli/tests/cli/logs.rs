@@ -57,7 +57,7 @@ fn a_secret_is_taken_out_and_without_it_nothing_is_shown() {
     std::fs::remove_file(home.path("token")).expect("removed");
     let printed = home.run(&["logs", "@last"]).exits(2);
     assert_eq!(printed.out, "");
-    let said = "error: the secret TOKEN is in the file ";
+    let said = "error: secret `TOKEN`: cannot read ";
     assert!(printed.err.starts_with(said), "{}", printed.err);
     assert!(printed.err.contains("so nothing is printed"), "{}", printed.err);
 }

@@ -62,18 +62,18 @@ fn invalid_combinations_are_refused_and_nothing_is_stored() {
     for (state, why) in [
         (
             json!({ "command_retry_states": { "third": {} } }),
-            "`third` names the command `third`, which the workflow does not have",
+            "`third` names the command `third`, but the workflow has no such command",
         ),
         (
             json!({ "command_retry_states": { "second": { "attempt_count": 4 } } }),
-            "`second` has made 4 attempts, and the workflow allows 3",
+            "`second` has made 4 attempts, but the workflow allows only 3",
         ),
         (
             json!({ "command_retry_states": { "second": {
                 "attempt_count": 1,
                 "backoff_state": { "strategy": { "Custom": { "formula": "n * n" } } },
             } } }),
-            "`second` has the strategy `Custom` with the formula `n * n`, and formulas are not read",
+            "`second` has the strategy `Custom` with the formula `n * n`; formulas are not supported",
         ),
         (
             json!({ "command_retry_states": { "second": { "next_retry_at": "soon" } } }),

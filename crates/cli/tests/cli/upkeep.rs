@@ -79,7 +79,7 @@ fn an_unreadable_catalog_record_is_reported_with_its_position() {
     store.append(vec![append]).expect("written");
     drop(store);
     let checked = home.run(&["store", "check"]).exits(1).out;
-    assert!(checked.starts_with("catalog: record 1 of the catalog cannot be used: "), "{checked}");
+    assert!(checked.starts_with("catalog: record 1 of the catalog is not valid: "), "{checked}");
     assert!(checked.ends_with("0 jobs, 0 records, 1 problem\n"), "{checked}");
     let lines = home.json(&["store", "check", "--json"]);
     assert_eq!(lines[0]["catalog"], true);

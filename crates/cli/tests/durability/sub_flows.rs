@@ -192,7 +192,7 @@ steps:
 ",
         1,
     );
-    assert_contains(&report["error"], "inside each other");
+    assert_contains(&report["error"], "nested too deeply");
     assert_eq!(children(&sandbox).len(), 16);
     let events = sandbox.events_of(&outer_flow(&sandbox));
     one(&events, "attempt_started");

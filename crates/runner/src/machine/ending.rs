@@ -315,7 +315,7 @@ fn explanation(exited: &CommandExit, expected: &ExpectedEnd) -> Option<String> {
             let error = std::io::Error::from_raw_os_error(errno);
             Some(match refusing {
                 StartRefusal::Program if errno == 2 => {
-                    format!("program `{program}` was not found")
+                    format!("`{program}` is not installed, or not in a folder of PATH")
                 }
                 StartRefusal::Program => format!("cannot start `{program}`: {error}"),
                 StartRefusal::WorkingDirectory => {
