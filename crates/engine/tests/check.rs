@@ -45,14 +45,14 @@ map:
         said(text),
         [
             "unknown-key 2:1 `retry_buget` is not a key of a workflow (did you mean `retry_budget`?)",
-            "bad-expression 5:19 `=` is no operator (write `==`)",
+            "bad-expression 5:19 `=` is not an operator (write `==`)",
             "conflict 9:17 `attempts` has two values, 5 and 6",
             "wrong-value 10:38 `1 second` is not a duration (write `1s`)",
-            "wrong-value 11:7 `jitter_factor` is 3 (accepted is a number from 0 to 1)",
+            "wrong-value 11:7 `jitter_factor` is 3 (it must be a number from 0 to 1)",
             "unknown-key 13:7 `shel` is not a key of a command (did you mean `shell`?)",
-            "unknown-name 14:19 `itm.name` is not a known name (the nearest known name is `item`; a literal `${` is written `$${`)",
+            "unknown-name 14:19 `itm.name` is not a known name (the nearest known name is `item`; write `$${` for a literal `${`)",
             "wrong-value 15:16 `500` is not a duration (a number needs a unit: `500ms` or `500s`)",
-            "wrong-value 16:17 with `max_parallel: 0` nothing would ever run (at least 1)",
+            "wrong-value 16:17 `max_parallel` cannot be 0 (write at least 1)",
         ]
     );
 }
@@ -65,7 +65,7 @@ fn a_name_is_known_after_the_command_that_captures_it() {
     assert_eq!(
         said(early),
         [
-            "unknown-name 1:15 `today` is not there yet: no earlier command gives it (a command further up has to capture it)"
+            "unknown-name 1:15 no earlier command provides `today` (capture it in a command further up)"
         ]
     );
     let shells_own = "- shell: echo ${HOME} ${f%.txt} $1 ${x:-y}\n";
@@ -80,7 +80,7 @@ reduce: [{shell: 'echo ${today} ${map.total}'}]
     assert_eq!(
         said(in_item_only),
         [
-            "unknown-name 5:24 `today` ended with its item (after the map, `${map.results}` holds what its items gave)"
+            "unknown-name 5:24 `today` is known only within the map (use `${map.results}` for the results of the items)"
         ]
     );
     let no_item = codes("- shell: echo ${item.id}\n");

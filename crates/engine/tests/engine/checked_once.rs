@@ -161,7 +161,7 @@ fn assembling_a_flow_reports_conflicts_between_its_steps() {
     let mut others = steps();
     others[1]["breaker"]["failure_threshold"] = 4.into();
     let why = assembled(&others, None, &aim("b")).unwrap_err();
-    assert_eq!(why, ["the breaker `b` has other settings elsewhere"]);
+    assert_eq!(why, ["the breaker `b` is defined twice with different settings"]);
     let mut missing = steps();
     missing.remove(0);
     let why = assembled(&missing, None, &aim("b")).unwrap_err();

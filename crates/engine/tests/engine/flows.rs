@@ -64,13 +64,13 @@ fn a_flow_that_cannot_be_planned_is_refused() {
     for (text, message) in [
         (flow_text("a", "", &[needs]), "needs `x`, which no step gives"),
         (flow_text("unknown", "x: 1", &[needs]), "there is no step `unknown`"),
-        (flow_text("", "x: 1", &[needs]), "a flow needs a goal"),
+        (flow_text("", "x: 1", &[needs]), "a flow needs at least one goal"),
         (flow_text("a", "", &cycle), "wait for each other"),
         (flow_text("a", "x: 1", &[needs, needs]), "two steps"),
         (flow_text("a", "", &[("a", "x: {role: const}", "")]), "has no value"),
-        (flow_text("a", "", &[("a", "x: {role: output, for_each: true}", "")]), "for an output"),
-        (flow_text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]), "not JSON"),
-        (flow_text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]), "not CEL"),
+        (flow_text("a", "", &[("a", "x: {role: output, for_each: true}", "")]), "an output cannot have `for_each`"),
+        (flow_text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]), "not valid JSON"),
+        (flow_text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]), "not valid CEL"),
         (flow_text("a", "", &[("a", "", ", predicate: {language: lua, script: x}")]), "lua"),
         (flow_text("a", "", &[("a", "", ", memoizable: true")]), "memoizable"),
         (flow_text("a", "", &[("a", "", "")]).replace("sync", "script"), "script"),
@@ -182,8 +182,8 @@ fn for_each_inputs_must_be_arrays_with_a_bounded_product() {
     let many: Vec<u32> = (0..400).collect();
     let many = json!(many).to_string();
     for (init, message) in [
-        ("x: 5, y: [1]".to_owned(), "`x` is for each of its elements, and is no array"),
-        (format!("x: {many}, y: {many}"), "`x` and `y` together make more than 100000 items"),
+        ("x: 5, y: [1]".to_owned(), "`x` has `for_each`, but its value is not an array"),
+        (format!("x: {many}, y: {many}"), "`x` and `y` together give more than 100000 items"),
     ] {
         let test = flow("a", &init, &[("a", each, ONCE)]);
         let report = test.report();

@@ -251,7 +251,7 @@ fn a_record_that_lacks_a_required_field_is_malformed() {
 #[test]
 fn a_record_with_bytes_behind_its_end_is_malformed() {
     let bytes = [golden("attempt_started"), vec![0]].concat();
-    let what = "something stands behind its end".to_owned();
+    let what = "trailing bytes".to_owned();
     assert_eq!(Record::decode(&bytes), Err(RecordError::Malformed { what }));
 }
 

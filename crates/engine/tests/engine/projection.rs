@@ -15,12 +15,12 @@ use undaunted_engine::view::history::Histories;
 use crate::fixture::{JobWalk, OwnerAction, TestedJob, act, digest, owner_action, workflow};
 
 /// A journal, and its length after every decision.
-struct RecordedJob {
+struct HistoryJob {
     records: Vec<Record>,
     commits: Vec<usize>,
 }
 
-impl RecordedJob {
+impl HistoryJob {
     fn of(text: &str, seed: u64, actions: &[OwnerAction]) -> Self {
         let mut walk = JobWalk { test: TestedJob::seeded(text, seed) };
         for action in actions {
@@ -62,7 +62,7 @@ fn restored(shown: &Projection) -> Projection {
 }
 
 /// Has a job learn the names and values of all its items from their records.
-fn learn_all(job: &mut Job, shown: &Projection, journal: &RecordedJob) {
+fn learn_all(job: &mut Job, shown: &Projection, journal: &HistoryJob) {
     for page in &shown.index.pages {
         let place = usize::try_from(page.version - 1).unwrap();
         let bytes = journal.records[place].encode();
@@ -82,7 +82,7 @@ fn all_items(job: &Job) -> Vec<ItemId> {
 }
 
 /// The histories of these items, from the records that the index finds.
-fn through_index(journal: &RecordedJob, job: &Job, shown: &Projection, items: BTreeSet<ItemId>) -> Histories {
+fn through_index(journal: &HistoryJob, job: &Job, shown: &Projection, items: BTreeSet<ItemId>) -> Histories {
     let mut versions = shown.index.records_of(&items);
     versions.extend(&shown.turns);
     versions.sort_unstable();
@@ -110,7 +110,7 @@ proptest! {
     fn the_running_process_and_a_reader_of_the_journal_have_the_same_projection(
         (text, seed, actions) in case(),
     ) {
-        let journal = RecordedJob::of(&text, seed, &actions);
+        let journal = HistoryJob::of(&text, seed, &actions);
         let mut by_record = Vec::new();
         journal.fold(Projection::following_all(), |_, _, shown| by_record.push(shown.clone()));
         // The running process applies all records of a decision before it projects the first.
@@ -134,7 +134,7 @@ proptest! {
     fn a_projection_saved_after_any_record_can_be_continued(
         (text, seed, actions) in case(),
     ) {
-        let journal = RecordedJob::of(&text, seed, &actions);
+        let journal = HistoryJob::of(&text, seed, &actions);
         let mut saved = Vec::new();
         let mut last = Projection::default();
         journal.fold(Projection::default(), |version, job, shown| {
@@ -153,7 +153,7 @@ proptest! {
     fn a_job_saved_without_its_inputs_can_be_continued_and_learns_them_again(
         (text, seed, actions) in case(),
     ) {
-        let journal = RecordedJob::of(&text, seed, &actions);
+        let journal = HistoryJob::of(&text, seed, &actions);
         let plans = Plans::default();
         let mut saved = Vec::new();
         let mut last = Projection::default();
@@ -180,7 +180,7 @@ proptest! {
         (text, seed, actions) in case(),
         picked in vec(any::<Index>(), 1..4),
     ) {
-        let journal = RecordedJob::of(&text, seed, &actions);
+        let journal = HistoryJob::of(&text, seed, &actions);
         let mut whole = Histories::of_all();
         let mut shown = Projection::default();
         let job = journal.fold(Projection::default(), |version, job, now| {

@@ -75,7 +75,7 @@ fn the_error_of_a_step_definition_is_one_line_with_its_key() {
     for (definition, named) in [
         (with("http.timeout", json!(-1)), "timeout"),
         (with("work_config", json!({"parallelism": -1})), "parallelism"),
-        (with("predicate", json!({"language": "cel", "script": "x ==="})), "predicate"),
+        (with("predicate", json!({"language": "cel", "script": "x ==="})), "script"),
     ] {
         let words = engine.host().check_step(&definition).unwrap_err();
         assert!(words.contains(named), "{words}");
@@ -133,7 +133,7 @@ fn a_step_with_an_endpoint_that_is_not_allowed_is_refused() {
     }
     let hidden = with("http.endpoint", "http://127.0.0.1@evil/".into());
     let words = engine.host().check_step(&hidden).unwrap_err();
-    assert!(words.contains("no name or password"), "{words}");
+    assert!(words.contains("user name or password"), "{words}");
     for address in ["http://127.0.0.1:7/s", "https://a.example.com/hooks/s"] {
         engine.host().check_step(&with("http.endpoint", address.into())).unwrap();
     }

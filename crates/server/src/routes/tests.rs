@@ -238,7 +238,7 @@ fn steps_are_health_checked() {
     until("unhealthy");
     let (_, all) = test_server.get("/engine/health");
     assert_eq!(all["count"], 2);
-    assert_eq!(all["health"]["a"]["error"], "it answered 500");
+    assert_eq!(all["health"]["a"]["error"], "HTTP 500");
     assert_eq!(all["health"]["silent"], json!({"status": "unknown"}));
     let _ = refused(test_server.get("/engine/health/b"), 404);
     // Nothing is recorded as long as nothing changes, however often it is looked at.
