@@ -35,9 +35,9 @@ fn a_seed_always_stands_for_the_same() {
     }
 }
 
-/// Every listed mistake is noticed with its seed, and the engine does not make it any more.
+/// Every mutant of the list is noticed with its seed, and the engine itself passes that seed.
 #[test]
-fn no_mistake_comes_back() {
+fn no_past_bug_comes_back() {
     let list = repository().join("crates/checks/regressions.txt");
     let list = std::fs::read_to_string(list).expect("the list can be read");
     let lines = list.lines().filter(|line| line.starts_with("simulate "));
@@ -46,9 +46,9 @@ fn no_mistake_comes_back() {
         let mut words = line.split_whitespace().skip(1);
         let seed = words.next().and_then(|seed| seed.parse().ok());
         let seed = seed.expect("a seed is a number");
-        let name = words.next().expect("a mistake has a name");
+        let name = words.next().expect("a mutant has a name");
         let mutant = Mutant::PAST_BUGS.into_iter().find(|it| format!("{it:?}") == name);
-        let mutant = mutant.expect("a mistake that we have made");
+        let mutant = mutant.expect("a past bug");
         assert_eq!(check_seed(seed).finding, None, "{line}");
         mutant::choose(Some(mutant));
         let found = check_seed(seed).finding;

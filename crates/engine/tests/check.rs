@@ -64,9 +64,7 @@ fn a_name_is_known_after_the_command_that_captures_it() {
     let early = "- shell: echo ${today}\n- {shell: date, capture_output: today}\n";
     assert_eq!(
         said(early),
-        [
-            "unknown-name 1:15 no earlier command provides `today` (capture it in a command further up)"
-        ]
+        ["unknown-name 1:15 no earlier command provides `today` (capture it in a command further up)"]
     );
     let shells_own = "- shell: echo ${HOME} ${f%.txt} $1 ${x:-y}\n";
     assert_eq!(said(shells_own), [""; 0]);

@@ -4,7 +4,8 @@
 //! duration, in constant time for every retry number. `delay.rs` applies the cap and the jitter, so that
 //! each of the three can be shown separately.
 //!
-//! This module is the only place that knows a strategy; everything else derives from [`Backoff::ALL`].
+//! Reading, writing and help texts derive from [`Backoff::ALL`]. Two places list the strategies themselves, because
+//! their formats are not ours: `state_file/shape.rs` in the engine, and the independent models in `checks`.
 
 use std::borrow::Cow;
 

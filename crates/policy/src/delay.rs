@@ -51,7 +51,13 @@ impl DelayPolicy {
         max_delay: Duration,
         jitter: Jitter,
     ) -> Self {
-        Self { initial: nanos(initial_delay), backoff, cap: nanos(max_delay), jitter, part: jitter.part() }
+        Self {
+            initial: nanos(initial_delay),
+            backoff,
+            cap: nanos(max_delay),
+            jitter,
+            part: jitter.fixed_point_factor(),
+        }
     }
 
     /// The delay before retry n. `previous` is the delay before retry n−1, which only decorrelated jitter

@@ -38,7 +38,7 @@ pub enum FailureCause {
 pub enum FailureClass {
     /// It may work the next time.
     Transient,
-    /// It may work later; the other side has said when.
+    /// It may work later; the target has said when.
     Throttled,
     /// It will fail the same way again.
     Permanent,
@@ -68,7 +68,7 @@ impl FailureCause {
 pub struct Failure<'a> {
     /// What ended the attempt.
     pub cause: FailureCause,
-    /// The wait that the other side asked for (`Retry-After`).
+    /// The wait that the target asked for (`Retry-After`).
     pub retry_after: Option<Duration>,
     /// What the attempt wrote to standard error, or the text of the error.
     pub stderr: &'a str,
@@ -101,7 +101,7 @@ impl<'a> Failure<'a> {
         Self::new(FailureCause::Status(status))
     }
 
-    /// Sets the wait that the other side asked for.
+    /// Sets the wait that the target asked for.
     #[must_use]
     pub const fn retry_after(mut self, wait: Option<Duration>) -> Self {
         self.retry_after = wait;

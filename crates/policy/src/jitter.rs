@@ -44,7 +44,7 @@ impl Jitter {
         clippy::cast_precision_loss,
         reason = "2^63 is exact, and a factor from 0 to 1 is a number from 0 to that"
     )]
-    pub(crate) const fn part(self) -> u64 {
+    pub(crate) const fn fixed_point_factor(self) -> u64 {
         const ONE: f64 = (1_u64 << 63) as f64;
         match self {
             Self::PlusMinus { factor } => (factor * ONE) as u64,
@@ -52,17 +52,17 @@ impl Jitter {
         }
     }
 
-    /// Spreads a capped delay, in nanoseconds. `part` is the result of [`Jitter::part`], converted from a
-    /// float once for each policy instead of once for each delay.
+    /// Spreads a capped delay, in nanoseconds. `factor` is the result of [`Jitter::fixed_point_factor`], converted from
+    /// a float once for each policy instead of once for each delay.
     #[inline]
-    pub(crate) fn spread(self, delay: u64, part: u64, retry: NonZeroU32, draws: Draws) -> u64 {
+    pub(crate) fn spread(self, delay: u64, factor: u64, retry: NonZeroU32, draws: Draws) -> u64 {
         let between = |low, high| draw(low, high, delay, retry, draws);
         match self {
             Self::None | Self::Decorrelated => delay,
             Self::Full => between(0, delay),
             Self::Equal => between(delay.div_ceil(2), delay),
             Self::PlusMinus { .. } => {
-                let (low, high) = band(delay, part);
+                let (low, high) = band(delay, factor);
                 between(low, high)
             }
         }
@@ -91,7 +91,7 @@ const fn band(middle: u64, part: u64) -> (u64, u64) {
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "measured: for full jitter, `low` is then known to be 0")]
 fn draw(low: u64, high: u64, size: u64, retry: NonZeroU32, draws: Draws) -> u64 {
-    let wide = high.wrapping_sub(low) >= grain::COARSE;
+    let wide = high.wrapping_sub(low) >= grain::MILLIS_FROM;
     if wide && size.is_multiple_of(grain::MILLI) && high < LAST {
         let first = low.wrapping_add(grain::MILLI - 1) / grain::MILLI;
         let last = high / grain::MILLI;
@@ -105,7 +105,7 @@ const LAST: u64 = u64::MAX - grain::MILLI;
 
 #[inline(never)]
 fn draw_finely(low: u64, high: u64, size: u64, retry: NonZeroU32, draws: Draws) -> u64 {
-    let wide = high.saturating_sub(low) >= grain::FINE;
+    let wide = high.saturating_sub(low) >= grain::MICROS_FROM;
     if wide && size.is_multiple_of(grain::MICRO) && high < LAST {
         let (first, last) = (low.div_ceil(grain::MICRO), high / grain::MICRO);
         draws.between(retry.get(), first, last).saturating_mul(grain::MICRO)
@@ -124,7 +124,7 @@ mod tests {
     const FIRST: NonZeroU32 = NonZeroU32::MIN;
 
     fn spread(jitter: Jitter, delay: Duration, retry: NonZeroU32, draws: Draws) -> Duration {
-        Duration::from_nanos(jitter.spread(nanos(delay), jitter.part(), retry, draws))
+        Duration::from_nanos(jitter.spread(nanos(delay), jitter.fixed_point_factor(), retry, draws))
     }
 
     fn drawn(jitter: Jitter, delay: Duration, seeds: u64) -> (Duration, Duration) {
@@ -181,8 +181,8 @@ mod tests {
         fn plus_minus_stays_in_its_band(delay: u64, factor in 0.0..=1.0_f64, seed: u64, n in 1_u32..) {
             let retry = NonZeroU32::new(n).unwrap();
             let jitter = Jitter::PlusMinus { factor };
-            let wait = jitter.spread(delay, jitter.part(), retry, Seed(seed).draws(0, 0, 1));
-            let (low, high) = band(delay, jitter.part());
+            let wait = jitter.spread(delay, jitter.fixed_point_factor(), retry, Seed(seed).draws(0, 0, 1));
+            let (low, high) = band(delay, jitter.fixed_point_factor());
             prop_assert!((low..=high).contains(&wait));
         }
 

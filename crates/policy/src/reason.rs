@@ -32,7 +32,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A rule of the policy stopped it.
+    /// A rule says `stop`, `skip` or `dead_letter`.
     Rule = "rule", "A rule stopped it";
     /// The failure is permanent: trying again would not help.
     Permanent = "permanent", "The failure is permanent";
@@ -50,15 +50,15 @@ reasons! {
     CircuitOpen = "circuit_open", "The circuit breaker is open";
     /// Downtime used up the delay budget of a pending retry.
     RetryBudgetExpired = "retry_budget_expired", "Retry budget expired during downtime";
-    /// The `Retry-After` of the other side is longer than `max_retry_after`.
+    /// The `Retry-After` of the target is longer than `max_retry_after`.
     RetryAfterExceedsLimit = "retry_after_exceeds_limit", "Retry-After asks for a longer wait than max_retry_after";
     /// The attempt was lost with its process, and the command must not run again without a user's consent.
     Interrupted = "interrupted", "The attempt was interrupted";
-    /// A user or a caller cancelled it.
+    /// A user cancelled the job, or the caller its token.
     Cancelled = "cancelled", "Cancelled";
     /// Too many other items failed.
     Tolerance = "tolerance", "Too many items failed";
-    /// The item was not selected to run.
+    /// A user dropped the dead letter.
     NotSelected = "not_selected", "Not selected";
 }
 

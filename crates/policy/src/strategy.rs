@@ -1,8 +1,8 @@
 //! Descriptions of backoff strategies, as data: names, parameters, help texts.
 //!
 //! Code that reads, writes, checks, shows or completes a `backoff` uses
-//! [`Backoff::strategy`](crate::Backoff::strategy) and names no strategy itself, so a new strategy is added
-//! in one module, `backoff.rs`.
+//! [`Backoff::strategy`](crate::Backoff::strategy) and names no strategy itself. Only the format of `state
+//! export` has a list of its own.
 
 use core::time::Duration;
 use std::borrow::Cow;

@@ -82,7 +82,7 @@ pub struct Arithmetic {
     pub retries_allowed: Option<u32>,
     /// The delay and the steps of its computation.
     pub delay: Option<Delay>,
-    /// The wait that the other side asked for; the retry waits at least this long.
+    /// The wait that the target asked for; the retry waits at least this long.
     pub retry_after: Option<Duration>,
     /// The longest wait it may ask for.
     pub max_retry_after: Duration,
@@ -106,19 +106,19 @@ pub struct Arithmetic {
 #[inline]
 #[must_use]
 pub fn verdict(policy: &Policy, state: &RetryState, failure: &Failure<'_>, now: Timestamp) -> Verdict {
-    let ruling = policy.rules.judge(failure);
-    let terms = ruling.terms.unwrap_or(&policy.terms);
+    let rule_decision = policy.rules.judge(failure);
+    let terms = rule_decision.terms.unwrap_or(&policy.terms);
     let mut arithmetic = initial_arithmetic(terms, state);
-    let refused = match ruling.reason {
+    let refused = match rule_decision.reason {
         Some(reason) => Some(reason),
-        None if ruling.then == RuleAction::Hold => check_hold(terms, state, now),
+        None if rule_decision.then == RuleAction::Hold => check_hold(terms, state, now),
         None => check_limits(terms, state, failure.retry_after, now, &mut arithmetic),
     };
     let decision = match (refused, arithmetic.due) {
         (Some(reason), _) => Decision::Stop {
             reason,
             // A retry that a limit refuses is an ordinary stop.
-            then: match ruling.then {
+            then: match rule_decision.then {
                 RuleAction::Retry | RuleAction::Hold => RuleAction::Stop,
                 then @ (RuleAction::Stop | RuleAction::Skip | RuleAction::DeadLetter) => then,
             },
@@ -126,7 +126,7 @@ pub fn verdict(policy: &Policy, state: &RetryState, failure: &Failure<'_>, now: 
         (None, Some(at)) => Decision::Retry { at, wait: arithmetic.wait() },
         (None, None) => Decision::Hold,
     };
-    Verdict { decision, class: ruling.class, rule: ruling.rule, arithmetic }
+    Verdict { decision, class: rule_decision.class, rule: rule_decision.rule, arithmetic }
 }
 
 #[inline]

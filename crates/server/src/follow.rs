@@ -18,12 +18,12 @@ use undaunted_runner::journal::{JournalError, aggregate, decode};
 use undaunted_store::{Store, Version};
 
 use crate::answer::{json_of, put};
-use crate::flow_events::catalog_event;
+use crate::catalog_events::catalog_event;
 use crate::flow_state::FollowedFlow;
 use crate::subscription::{FollowedAggregate, SubscriptionRequest};
 
 /// The most subscriptions of one client.
-const MOST: usize = 1000;
+const MAX_SUBSCRIPTIONS: usize = 1000;
 
 /// The most records of one journal that are read in one go.
 const PAGE: usize = 256;
@@ -77,8 +77,8 @@ impl Follower {
                 self.subscriptions.retain(|known| {
                     known.sub_id != sub_id || (sub_id.is_none() && known.aggregate != aggregate)
                 });
-                if self.subscriptions.len() >= MOST {
-                    let error = format!("a client can have at most {MOST} subscriptions");
+                if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
+                    let error = format!("a client can have at most {MAX_SUBSCRIPTIONS} subscriptions");
                     return Some(refusal(&error, 429, Some(&aggregate), sub_id.as_deref()));
                 }
                 Some(self.subscribe(aggregate, types, sub_id))

@@ -1,8 +1,8 @@
 //! Who may send requests.
 //!
-//! Without a token only programs on this machine may: a page in a browser that was tricked into a request
-//! has an `Origin` header, or a `Host` that is not ours. With a token, every client that knows it may.
-//! Results that come by webhook carry a key of their own.
+//! Without a token only programs on this machine may. A web page can make a browser send requests to this
+//! machine; they have an `Origin` header or a foreign `Host`, and are refused. With a token, every client that
+//! sends it may. Webhook results need no token: their URL contains the receipt token of the attempt.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,18 +24,18 @@ use crate::answer::error_response;
 #[derive(Clone, Default)]
 pub struct Access {
     token: Option<String>,
-    public: Option<String>,
+    public_host: Option<String>,
 }
 
 impl Access {
     /// Only this machine, under its own names and the host of the public URL.
     pub fn local(public_url: Option<&str>) -> Self {
         let uri: Option<Uri> = public_url.and_then(|url| url.parse().ok());
-        Self { token: None, public: uri.and_then(|uri| Some(uri.host()?.to_ascii_lowercase())) }
+        Self { token: None, public_host: uri.and_then(|uri| Some(uri.host()?.to_ascii_lowercase())) }
     }
 
     pub const fn by_token(token: String) -> Self {
-        Self { token: Some(token), public: None }
+        Self { token: Some(token), public_host: None }
     }
 
     pub fn may_listen(&self, address: IpAddr) -> Result<(), String> {
@@ -54,11 +54,11 @@ impl Access {
         let is_result = method == Method::POST && path.starts_with("/webhook/");
         let headers = request.headers();
         if let Some(token) = &self.token {
-            let open = is_result || (method == Method::GET && path == "/health");
-            if !open && !shows(headers, token) {
-                return Some(unknown());
+            let needs_no_token = is_result || (method == Method::GET && path == "/health");
+            if !needs_no_token && !has_token(headers, token) {
+                return Some(token_required());
             }
-        } else if let Some(error) = self.foreign(request) {
+        } else if let Some(error) = self.why_foreign(request) {
             return Some(error_response(StatusCode::FORBIDDEN, error));
         }
         let sends = method == Method::POST || method == Method::PUT;
@@ -72,7 +72,7 @@ impl Access {
     }
 
     /// Why a request is refused that comes from a page in a browser, or is sent to a foreign host name.
-    fn foreign(&self, request: &Request) -> Option<&'static str> {
+    fn why_foreign(&self, request: &Request) -> Option<&'static str> {
         let headers = request.headers();
         if headers.contains_key(ORIGIN) {
             return Some("requests from web pages are refused: the request has an `Origin` header");
@@ -93,10 +93,10 @@ impl Access {
     fn is_ours(&self, host: &str) -> bool {
         let plain = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         let address: Result<IpAddr, _> = plain.unwrap_or(host).parse();
-        let public = self.public.as_deref();
+        let public_host = self.public_host.as_deref();
         address.is_ok_and(|address| address.is_loopback())
             || host.eq_ignore_ascii_case("localhost")
-            || public.is_some_and(|public| host.eq_ignore_ascii_case(public))
+            || public_host.is_some_and(|public| host.eq_ignore_ascii_case(public))
     }
 }
 
@@ -105,7 +105,7 @@ impl fmt::Debug for Access {
         // The token is a secret.
         f.debug_struct("Access")
             .field("has_token", &self.token.is_some())
-            .field("public", &self.public)
+            .field("public", &self.public_host)
             .finish_non_exhaustive()
     }
 }
@@ -121,7 +121,7 @@ async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) 
     }
 }
 
-fn unknown() -> Response {
+fn token_required() -> Response {
     let mut answer =
         error_response(StatusCode::UNAUTHORIZED, "a token is required: send `Authorization: Bearer TOKEN`");
     let bearer = HeaderValue::from_static("Bearer");
@@ -129,7 +129,7 @@ fn unknown() -> Response {
     answer
 }
 
-fn shows(headers: &HeaderMap, token: &str) -> bool {
+fn has_token(headers: &HeaderMap, token: &str) -> bool {
     let shown = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let shown = shown.and_then(|shown| shown.split_at_checked(7));
     // In constant time: how long a refusal takes must not tell how much of the token was right.

@@ -7,10 +7,10 @@
 
 mod answer;
 mod api;
+mod catalog_events;
 mod fields;
 #[cfg(test)]
 mod fixture;
-mod flow_events;
 mod flow_state;
 mod flows;
 mod follow;
@@ -31,7 +31,7 @@ mod watch;
 mod webhooks;
 
 pub use api::Served;
-pub use flow_events::catalog_event;
+pub use catalog_events::catalog_event;
 pub use guard::Access;
 pub use health::HealthChecks;
 pub use limits::ListenLimits;

@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::api::Served;
 use crate::limits::{ListenLimits, bounded};
 use crate::listen::{ListenerEnd, PermittedRoutes};
-use crate::server::{ServerSettings, all};
+use crate::server::{ServerSettings, guarded_routes};
 
 /// Bytes buffered in one direction.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -51,7 +51,7 @@ impl Offline {
         let (end, ending) = ListenerEnd::channel();
         OfflineServer {
             runtime: &self.0,
-            routes: bounded(all(served, access, limits, ending), limits),
+            routes: bounded(guarded_routes(served, access, limits, ending), limits),
             limits,
             permits: Arc::new(Semaphore::new(limits.connections)),
             _end: end,

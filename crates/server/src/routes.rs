@@ -15,7 +15,7 @@ use crate::webhooks::{Deliver, webhooks};
 use crate::{flows, socket, steps};
 
 /// The most bytes of a request body; webhooks have a limit of their own.
-const MOST: usize = 4 << 20;
+const MAX_BODY_BYTES: usize = 4 << 20;
 
 pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
     let step = get(steps::show).put(steps::update).delete(steps::remove);
@@ -33,7 +33,7 @@ pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
         .route("/engine/flow/query", post(flows::query))
         .route("/engine/flow/{id}", get(flows::show))
         .route("/engine/ws", get(socket::connect))
-        .layer(DefaultBodyLimit::max(MOST))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(api)
         .merge(webhooks(deliver))
         .method_not_allowed_fallback(wrong_method)

@@ -1,4 +1,4 @@
-//! The whole API on one address.
+//! [`HttpServer`]: all routes on one address, with access control and limits. `routes.rs` has the routes.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -18,7 +18,12 @@ use crate::routes::routes;
 #[derive(Debug)]
 pub struct HttpServer(Listener);
 
-pub(crate) fn all(served: Served, access: Access, limits: ListenLimits, ending: ListenerEnd) -> Router {
+pub(crate) fn guarded_routes(
+    served: Served,
+    access: Access,
+    limits: ListenLimits,
+    ending: ListenerEnd,
+) -> Router {
     let host = Arc::clone(&served.host);
     let deliver = Arc::new(move |flow: &str, arrived: ArrivedResult| host.deliver(flow, &arrived));
     let api = Api::of(served, ending, limits.event);
@@ -36,8 +41,9 @@ impl HttpServer {
     /// Serves on a listener. Call [`Access::may_listen`] with its address first.
     pub fn start(listener: TcpListener, settings: ServerSettings, served: Served) -> io::Result<Self> {
         let ServerSettings { access, limits, health } = settings;
-        let shown = served.clone();
-        let listening = Listener::start(listener, limits, |ending| all(shown, access, limits, ending))?;
+        let for_routes = served.clone();
+        let listening =
+            Listener::start(listener, limits, |ending| guarded_routes(for_routes, access, limits, ending))?;
         listening.spawn(|ending| check_steps(served, health, ending));
         Ok(Self(listening))
     }

@@ -23,7 +23,8 @@ use crate::answer::{error_response, json_response};
 use crate::limits::ListenLimits;
 use crate::listen::Listener;
 
-const MOST: usize = 16 << 20;
+/// The most bytes of a webhook result.
+const MAX_RESULT_BYTES: usize = 16 << 20;
 
 /// Delivers the result of an attempt to its flow. `None` if it could not be looked at now. May block.
 pub type Deliver = Arc<dyn Fn(&str, ArrivedResult) -> Option<DeliveryOutcome> + Send + Sync>;
@@ -45,7 +46,7 @@ impl Webhooks {
 }
 
 pub(crate) fn webhooks(deliver: Deliver) -> Router {
-    let bound = DefaultBodyLimit::max(MOST);
+    let bound = DefaultBodyLimit::max(MAX_RESULT_BYTES);
     let taken = post(arrived).layer(bound).with_state(deliver);
     Router::new().route("/webhook/{flow}/{step}/{token}", taken)
 }

@@ -40,7 +40,7 @@ pub(super) fn error_chain(error: &dyn Error) -> String {
     text
 }
 
-/// The snapshot of an aggregate at a version.
+/// The bytes that `save` stores, from which a check knows what to expect.
 pub(super) fn snapshot(index: usize, at: usize, records: &[RecordBytes]) -> Vec<u8> {
     let last = at.checked_sub(1).and_then(|last| records.get(last));
     let mut bytes = format!("{index} at {at}: ").into_bytes();
@@ -137,7 +137,7 @@ impl StoreSession {
         self.note(TraceEvent::Acknowledged(number));
     }
 
-    /// Submits an append. Its callback holds up the writing thread until `hold` is dropped.
+    /// Submits an append. Its callback blocks the writer thread until `hold` is dropped.
     fn submit(
         &mut self,
         handle: usize,
@@ -176,11 +176,15 @@ impl StoreSession {
         let (answer, answers) = mpsc::channel();
         self.submit(handle, parts, &answer, None)?;
         drop(answer);
-        all_well(&answers)
+        check_all_answers(&answers)
     }
 
-    /// One append, and then several that share a commit.
-    pub(super) fn group(&mut self, handle: usize, group: Vec<Vec<AppendPart>>) -> Result<(), String> {
+    /// The first append blocks the writer thread, so the rest share the next commit.
+    pub(super) fn append_in_one_commit(
+        &mut self,
+        handle: usize,
+        group: Vec<Vec<AppendPart>>,
+    ) -> Result<(), String> {
         let (answer, answers) = mpsc::channel();
         let (release, hold) = mpsc::channel();
         let mut hold = Some(hold);
@@ -188,22 +192,22 @@ impl StoreSession {
             let first = hold.is_some();
             self.submit(handle, parts, &answer, hold.take())?;
             if first {
-                // From here on the writing thread is held up.
-                well(answers.recv().map_err(|error| error_chain(&error))?)?;
+                // From here on the writer thread is blocked.
+                check_answer(answers.recv().map_err(|error| error_chain(&error))?)?;
             }
         }
         drop((release, answer));
-        all_well(&answers)
+        check_all_answers(&answers)
     }
 
     /// Appends through several handles at once; no two handles write to one aggregate.
-    pub(super) fn crowd(&mut self, crowd: Vec<(usize, Vec<AppendPart>)>) -> Result<(), String> {
+    pub(super) fn append_concurrently(&mut self, crowd: Vec<(usize, Vec<AppendPart>)>) -> Result<(), String> {
         let (answer, answers) = mpsc::channel();
         for (handle, parts) in crowd {
             self.submit(handle, parts, &answer, None)?;
         }
         drop(answer);
-        all_well(&answers)
+        check_all_answers(&answers)
     }
 
     pub(super) fn request(&mut self, handle: usize, index: usize) -> Result<(), String> {
@@ -214,22 +218,22 @@ impl StoreSession {
         let RequestId(id) = asked.map_err(|error| error_chain(&error))?;
         if id <= self.model.request {
             let before = self.model.request;
-            return Err(format!("a request has the number {id}, after {before}"));
+            return Err(format!("request id {id} is not above {before}"));
         }
         self.acknowledge(number, id);
         Ok(())
     }
 
-    /// Claims an aggregate, after its owner has released it.
+    /// Claims an aggregate, after its owner has given it up.
     pub(super) fn claim(&mut self, handle: usize, index: usize) -> Result<(), String> {
-        self.release(index, true)?;
+        self.unclaim(index, true)?;
         let number = self.begin_call(handle, StoreOperation::Claim { index });
         let claimed = self.store(handle)?.claim(&aggregate(index)?);
         let claim = claimed.map_err(|error| error_chain(&error))?;
         let Epoch(epoch) = claim.epoch;
         if epoch <= self.model.epoch {
             let before = self.model.epoch;
-            return Err(format!("a claim has epoch {epoch}, after {before}"));
+            return Err(format!("claim epoch {epoch} is not above {before}"));
         }
         if claim.version != version(self.model.of(index).records.len()) {
             let found = claim.version;
@@ -240,17 +244,17 @@ impl StoreSession {
         Ok(())
     }
 
-    /// Releases a claim, if there is one.
-    pub(super) fn release(&mut self, index: usize, waiting: bool) -> Result<(), String> {
+    /// Gives up a claim, if there is one.
+    pub(super) fn unclaim(&mut self, index: usize, waiting: bool) -> Result<(), String> {
         let Some((handle, claim)) = self.claims.remove(&index) else {
             return Ok(());
         };
         let store = self.store(handle)?;
         if !waiting {
             store.unclaim_in_background(&claim);
-            // The next call through this handle comes after it.
-            let recorded_file = store.append(vec![]).map(drop);
-            return recorded_file.map_err(|error| error_chain(&error));
+            // An empty append returns only after the background change is written.
+            let flushed = store.append(vec![]).map(drop);
+            return flushed.map_err(|error| error_chain(&error));
         }
         store.unclaim(&claim).map_err(|error| error_chain(&error))
     }
@@ -277,10 +281,15 @@ impl StoreSession {
     }
 
     /// An append that is refused for its epoch or its version.
-    pub(super) fn refused(&mut self, handle: usize, index: usize, stale: bool) -> Result<(), String> {
+    pub(super) fn append_refused(
+        &mut self,
+        handle: usize,
+        index: usize,
+        wrong_epoch: bool,
+    ) -> Result<(), String> {
         let found = self.model.of(index);
         let record = self.record(50).to_vec();
-        let (epoch, at) = if stale {
+        let (epoch, at) = if wrong_epoch {
             (found.epoch.saturating_add(1), found.records.len())
         } else {
             (found.epoch, found.records.len().saturating_add(1))
@@ -306,11 +315,11 @@ impl StoreSession {
 }
 
 /// Waits for all answers.
-fn all_well(answers: &Receiver<AppendAnswer>) -> Result<(), String> {
-    answers.iter().try_for_each(well)
+fn check_all_answers(answers: &Receiver<AppendAnswer>) -> Result<(), String> {
+    answers.iter().try_for_each(check_answer)
 }
 
-fn well((number, result): AppendAnswer) -> Result<(), String> {
+fn check_answer((number, result): AppendAnswer) -> Result<(), String> {
     let stored = result.map(drop);
     stored.map_err(|error| format!("append {number} failed: {}", error_chain(&error)))
 }

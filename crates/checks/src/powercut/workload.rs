@@ -103,13 +103,13 @@ impl Workload {
         let index = self.random.below(AGGREGATES);
         let expected = self.session.model.of(index);
         match self.random.below(32) {
-            12..=14 => self.group(handle),
-            15..=16 if self.kind == WorkloadKind::Crowd => self.crowd(),
+            12..=14 => self.append_in_one_commit(handle),
+            15..=16 if self.kind == WorkloadKind::Crowd => self.append_concurrently(),
             17..=19 if !expected.records.is_empty() => self.session.request(handle, index),
             20..=22 => self.session.claim(handle, index),
             23 => {
                 let waiting = self.random.chance(1, 2);
-                self.session.release(index, waiting)
+                self.session.unclaim(index, waiting)
             }
             24 => self.session.remove(handle, index),
             25..=26 if !expected.records.is_empty() => {
@@ -118,7 +118,7 @@ impl Workload {
             }
             27 => {
                 let stale = self.random.chance(1, 2);
-                self.session.refused(handle, index, stale)
+                self.session.append_refused(handle, index, stale)
             }
             28 => {
                 self.session.close(handle);
@@ -137,7 +137,7 @@ impl Workload {
         }
     }
 
-    fn group(&mut self, handle: usize) -> Result<(), String> {
+    fn append_in_one_commit(&mut self, handle: usize) -> Result<(), String> {
         let mut group = vec![];
         let mut taken = vec![];
         for _ in 0..self.random.between(3, 12) {
@@ -149,10 +149,10 @@ impl Workload {
             }
             group.push(parts);
         }
-        self.session.group(handle, group)
+        self.session.append_in_one_commit(handle, group)
     }
 
-    fn crowd(&mut self) -> Result<(), String> {
+    fn append_concurrently(&mut self) -> Result<(), String> {
         for handle in 0..HANDLES {
             self.session.open(handle)?;
         }
@@ -165,7 +165,7 @@ impl Workload {
             }
             crowd.push((handle, parts));
         }
-        self.session.crowd(crowd)
+        self.session.append_concurrently(crowd)
     }
 
     /// Records for one to three of every `among`th aggregate from `first` on.

@@ -23,15 +23,15 @@ pub struct SimulateArgs {
     /// Number of seeds
     #[arg(long, default_value_t = 1000, value_name = "NUMBER")]
     pub seeds: u64,
-    /// Let the engine make a mistake, to see that it is found
-    #[arg(long, value_name = "MISTAKE", value_parser = mistake, hide = true)]
+    /// Run with a mutant of the engine, to see that it is found
+    #[arg(long, value_name = "MUTANT", value_parser = parse_mutant, hide = true)]
     pub mutant: Option<Mutant>,
 }
 
-fn mistake(name: &str) -> Result<Mutant, String> {
+fn parse_mutant(name: &str) -> Result<Mutant, String> {
     let all = || Mutant::HYPOTHETICAL.into_iter().chain(Mutant::PAST_BUGS);
     let found = all().find(|mutant| format!("{mutant:?}").eq_ignore_ascii_case(name));
-    found.ok_or_else(|| format!("the mistakes are {:?}", all().collect::<Vec<_>>()))
+    found.ok_or_else(|| format!("the mutants are {:?}", all().collect::<Vec<_>>()))
 }
 
 #[derive(Clone, Debug, Default)]
@@ -108,8 +108,8 @@ fn print(args: &SimulateArgs, tally: &SimTally) -> io::Result<()> {
 }
 
 fn repeat(args: &SimulateArgs, seed: u64) -> String {
-    let mistake = args.mutant.map_or_else(String::new, |it| format!(" --mutant {it:?}"));
-    repeat_command(&format!("simulate --first-seed {seed} --seeds 1{mistake}"))
+    let mutant = args.mutant.map_or_else(String::new, |it| format!(" --mutant {it:?}"));
+    repeat_command(&format!("simulate --first-seed {seed} --seeds 1{mutant}"))
 }
 
 /// Prints a violation, how to repeat it, and the history of a smaller simulation that shows it.

@@ -20,7 +20,7 @@ impl Simulation<'_> {
             if world.faults_are_over {
                 return;
             }
-            let most = millis(world.fault_plan.every);
+            let most = millis(world.fault_plan.mean_interval);
             let wait = Duration::from_millis(world.random.between(0, most.saturating_mul(2)));
             world.after(wait, SimEvent::InjectFault);
             let kinds = world.fault_plan.kinds.clone();
@@ -45,28 +45,28 @@ impl Simulation<'_> {
             (engine, world.random.one_of(&jobs).cloned().unwrap_or_default())
         };
         match fault {
-            SimFault::Engine => self.kill(engine),
-            SimFault::Keeper => lock(&self.shared).kill_keeper(&job),
-            SimFault::Command => lock(&self.shared).kill_command(&job),
-            SimFault::All => {
+            SimFault::KillEngine => self.kill(engine),
+            SimFault::KillKeeper => lock(&self.shared).kill_keeper(&job),
+            SimFault::KillCommand => lock(&self.shared).kill_command(&job),
+            SimFault::KillEngineAndKeepers => {
                 self.kill(engine);
                 self.kill_keepers(false);
             }
-            SimFault::Power => {
+            SimFault::PowerFailure => {
                 lock(&self.shared).log(|| "the power fails".to_owned());
                 for engine in living {
                     self.kill(Some(engine));
                 }
                 self.kill_keepers(true);
             }
-            SimFault::Clock => {
+            SimFault::SetClock => {
                 let mut world = lock(&self.shared);
                 let by = i64::try_from(world.random.between(0, 120_000)).unwrap_or_default();
                 let by = by.saturating_sub(60_000);
                 world.clock_offset += by;
                 world.log(|| format!("the clock is set by {by} ms"));
             }
-            SimFault::Leave | SimFault::LeaveAtOnce => self.ask_to_leave(engine, fault),
+            SimFault::Interrupt | SimFault::InterruptTwice => self.ask_to_leave(engine, fault),
             SimFault::Pause => self.ask(&job, [JobRequest::Pause, JobRequest::Unpause]),
             SimFault::Cancel => {
                 // Rarely: a cancelled job has no more faults to survive.
@@ -77,7 +77,7 @@ impl Simulation<'_> {
             SimFault::TopUp => self.ask(&job, [JobRequest::TopUp(1), JobRequest::TopUp(3)]),
             SimFault::StartProcess => self.begin(),
             SimFault::Freeze => self.freeze(engine),
-            SimFault::Breaker => self.set_breaker(),
+            SimFault::OperateBreaker => self.set_breaker(),
         }
     }
 
@@ -109,7 +109,7 @@ impl Simulation<'_> {
         if let Some(Some(process)) = self.processes.get_mut(engine) {
             process.is_leaving = true;
             process.event_loop.handle().interrupt();
-            if how == SimFault::LeaveAtOnce {
+            if how == SimFault::InterruptTwice {
                 process.event_loop.handle().interrupt();
             }
             let mut world = lock(&self.shared);
@@ -194,8 +194,11 @@ impl Simulation<'_> {
         {
             let mut world = lock(&self.shared);
             world.faults_are_over = true;
-            world.fault_plan =
-                FaultPlan { sync: world.fault_plan.sync, word: world.fault_plan.word, ..FaultPlan::none() };
+            world.fault_plan = FaultPlan {
+                max_write_time: world.fault_plan.max_write_time,
+                message_delay: world.fault_plan.message_delay,
+                ..FaultPlan::none()
+            };
             world.log(|| "the faults have ended".to_owned());
             world.after(Duration::from_secs(1), SimEvent::StartProcess);
         }

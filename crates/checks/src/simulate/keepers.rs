@@ -221,7 +221,7 @@ impl SimWorld {
     pub(super) fn send_to_keeper(&mut self, job: &str, message: KeeperMessage) {
         let generation = self.keepers.get(job).map_or(0, |it| it.generation);
         let job = job.to_owned();
-        self.after(self.fault_plan.word, SimEvent::KeeperReceives { job, generation, message });
+        self.after(self.fault_plan.message_delay, SimEvent::KeeperReceives { job, generation, message });
     }
 
     pub(super) fn keeper_receives(&mut self, job: &str, generation: u64, message: KeeperMessage) {
@@ -282,7 +282,7 @@ impl SimWorld {
         if label == "items" {
             let items = self.cases.get(job).map(super::case::JobCase::items);
             act.end = ScriptedEnd::Success(items.unwrap_or_default());
-            act.takes = self.fault_plan.word;
+            act.takes = self.fault_plan.message_delay;
         }
         let (takes, end) = self.end_of(job, spec, act);
         let entry = KeeperEntry { token, began: now, end, state: CommandState::Runs };
@@ -420,7 +420,7 @@ impl SimWorld {
         self.log(|| format!("the keeper of {job} is killed"));
         if let Some(process) = listener {
             let job = job.to_owned();
-            self.after(self.fault_plan.word, SimEvent::KeeperGone { process, job });
+            self.after(self.fault_plan.message_delay, SimEvent::KeeperGone { process, job });
         }
     }
 

@@ -56,7 +56,7 @@ impl Machine for SimMachine {
         let mut world = lock(&self.shared);
         let process = self.process;
         if world.touch(process) == Liveness::Alive {
-            let takes = world.fault_plan.word;
+            let takes = world.fault_plan.message_delay;
             world.after(takes, SimEvent::BackgroundWork { process, work });
         }
     }

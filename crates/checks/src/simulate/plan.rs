@@ -1,4 +1,4 @@
-//! What a seed stands for: jobs, and the faults while they run.
+//! The plan drawn from a seed: jobs, and the faults to inject. `faults.rs` injects them.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl SimPlan {
         }
     }
 
-    /// All plans that are smaller in one respect.
+    /// Every plan with one thing removed, to shrink a failing seed.
     pub fn smaller(&self) -> Vec<Self> {
         let mut found = Vec::new();
         if self.cases.len() > 1 {
@@ -57,15 +57,15 @@ impl SimPlan {
     }
 }
 
-/// How often each fault happens, in 100 000 occasions.
+/// Rates of faults per 100 000 actions, and the delays of the simulated machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
-    /// A process is killed while it acts on the world.
-    pub inside: u64,
+    /// A process is killed while it carries out an effect.
+    pub killed_in_action: u64,
     /// A write fails and leaves nothing.
     pub refused: u64,
-    /// A write fails and may have happened.
-    pub unsure: u64,
+    /// A write fails, and may be on disk.
+    pub write_unknown: u64,
     /// The store becomes unreachable for a while, and the last write may have happened.
     pub outage: u64,
     /// A write takes seconds.
@@ -76,59 +76,58 @@ pub struct FaultPlan {
     pub lost: u64,
     /// A command is killed.
     pub command: u64,
-    /// The longest time between two faults of `kinds`; zero without faults.
-    pub every: Duration,
-    /// Faults that happen on their own.
+    /// The mean time between two faults of `kinds`; each wait is drawn from 0 to twice this.
+    pub mean_interval: Duration,
+    /// Faults that a timer injects.
     pub kinds: Vec<SimFault>,
-    /// The longest time for a write.
-    pub sync: Duration,
-    /// The time for a message between processes.
-    pub word: Duration,
+    pub max_write_time: Duration,
+    /// The time a message takes between processes.
+    pub message_delay: Duration,
     pub processes: usize,
 }
 
-/// A fault that happens on its own, not on the occasion of an action.
+/// A fault injected by a timer. The rates in [`FaultPlan`] make actions fail instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimFault {
-    Engine,
-    Keeper,
-    Command,
-    All,
-    Power,
-    Clock,
-    Leave,
-    LeaveAtOnce,
+    KillEngine,
+    KillKeeper,
+    KillCommand,
+    KillEngineAndKeepers,
+    PowerFailure,
+    SetClock,
+    Interrupt,
+    InterruptTwice,
     Pause,
     Cancel,
     TopUp,
     StartProcess,
     Freeze,
-    Breaker,
+    OperateBreaker,
 }
 
-/// By frequency.
+/// Each fault is repeated by how often it is drawn.
 const FAULTS: [SimFault; 21] = [
-    SimFault::Engine,
-    SimFault::Engine,
-    SimFault::Engine,
-    SimFault::Engine,
-    SimFault::Engine,
-    SimFault::Keeper,
-    SimFault::Keeper,
-    SimFault::Command,
-    SimFault::Command,
-    SimFault::All,
-    SimFault::All,
-    SimFault::Power,
-    SimFault::Clock,
-    SimFault::Leave,
-    SimFault::LeaveAtOnce,
+    SimFault::KillEngine,
+    SimFault::KillEngine,
+    SimFault::KillEngine,
+    SimFault::KillEngine,
+    SimFault::KillEngine,
+    SimFault::KillKeeper,
+    SimFault::KillKeeper,
+    SimFault::KillCommand,
+    SimFault::KillCommand,
+    SimFault::KillEngineAndKeepers,
+    SimFault::KillEngineAndKeepers,
+    SimFault::PowerFailure,
+    SimFault::SetClock,
+    SimFault::Interrupt,
+    SimFault::InterruptTwice,
     SimFault::Pause,
     SimFault::Cancel,
     SimFault::TopUp,
     SimFault::StartProcess,
     SimFault::Freeze,
-    SimFault::Breaker,
+    SimFault::OperateBreaker,
 ];
 
 impl FaultPlan {
@@ -142,18 +141,18 @@ impl FaultPlan {
             if random.chance(1, 2) { random.between(0, most) } else { 0 }
         };
         let mut fault_plan = Self {
-            inside: often(4000),
+            killed_in_action: often(4000),
             refused: often(1500),
-            unsure: often(1500),
+            write_unknown: often(1500),
             stall: often(3000),
             twice: often(20_000),
             lost: often(20_000),
             command: often(8000),
             ..Self::default()
         };
-        fault_plan.every = Duration::from_millis(random.between(20, 20_000));
-        fault_plan.sync = Duration::from_millis(random.between(0, 40));
-        fault_plan.word = Duration::from_micros(random.between(1, 900));
+        fault_plan.mean_interval = Duration::from_millis(random.between(20, 20_000));
+        fault_plan.max_write_time = Duration::from_millis(random.between(0, 40));
+        fault_plan.message_delay = Duration::from_micros(random.between(1, 900));
         fault_plan.processes = usize::try_from(random.between(1, 3)).unwrap_or(1);
         let mut kinds: Vec<SimFault> = FAULTS.to_vec();
         // A random subset: some faults hide others.
@@ -165,7 +164,7 @@ impl FaultPlan {
         fault_plan
     }
 
-    /// All fault plans with one kind of fault less.
+    /// Every fault plan with one kind of fault removed.
     pub fn smaller(&self) -> Vec<Self> {
         let mut found = Vec::new();
         let mut with = |change: &dyn Fn(&mut Self)| {
@@ -176,15 +175,15 @@ impl FaultPlan {
             }
         };
         with(&|it| it.kinds.clear());
-        with(&|it| it.inside = 0);
+        with(&|it| it.killed_in_action = 0);
         with(&|it| it.refused = 0);
-        with(&|it| it.unsure = 0);
+        with(&|it| it.write_unknown = 0);
         with(&|it| it.outage = 0);
         with(&|it| it.stall = 0);
         with(&|it| it.twice = 0);
         with(&|it| it.lost = 0);
         with(&|it| it.command = 0);
-        with(&|it| it.sync = Duration::ZERO);
+        with(&|it| it.max_write_time = Duration::ZERO);
         with(&|it| it.processes = 1);
         for place in 0..self.kinds.len() {
             let kind = self.kinds.get(place).copied();

@@ -91,11 +91,11 @@ impl Simulation<'_> {
                 let late = Duration::from_millis(world.random.between(0, 500));
                 world.after(late, SimEvent::StartProcess);
             }
-            if fault_plan.every.is_zero() {
+            if fault_plan.mean_interval.is_zero() {
                 world.is_calm = true;
                 world.faults_are_over = true;
             } else {
-                let first = world.random.between(0, millis(fault_plan.every));
+                let first = world.random.between(0, millis(fault_plan.mean_interval));
                 world.after(Duration::from_millis(first), SimEvent::InjectFault);
                 let faults_end = world.random.between(1000, 60_000);
                 world.after(Duration::from_millis(faults_end), SimEvent::EndFaults);

@@ -206,7 +206,7 @@ enum WriteFate {
 
 impl WriteFate {
     fn drawn(world: &mut SimWorld) -> Self {
-        let (refused, unsure) = (world.fault_plan.refused, world.fault_plan.unsure);
+        let (refused, unsure) = (world.fault_plan.refused, world.fault_plan.write_unknown);
         if refused > 0 && world.random.chance(refused, 100_000) {
             world.log(|| "the disk is full".to_owned());
             return Self::Refused;
@@ -322,7 +322,7 @@ impl SimWorld {
             return;
         }
         state.writing = state.waiting.drain(..).collect();
-        let most = u64::try_from(self.fault_plan.sync.as_micros()).unwrap_or_default();
+        let most = u64::try_from(self.fault_plan.max_write_time.as_micros()).unwrap_or_default();
         let mut takes = Duration::from_micros(self.random.between(0, most));
         let stall = self.fault_plan.stall;
         if stall > 0 && self.random.chance(stall, 100_000) {
@@ -423,7 +423,7 @@ impl Store for SimStore {
 
     fn ask(&self, question: Question, done: OnFindings) {
         let mut world = lock(&self.shared);
-        let (process, takes) = (self.process, world.fault_plan.word);
+        let (process, takes) = (self.process, world.fault_plan.message_delay);
         let asked = SimEvent::Queried { process, question, done };
         world.after(takes, asked);
         world.processes[process].questions += 1;

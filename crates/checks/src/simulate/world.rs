@@ -213,7 +213,7 @@ impl SimWorld {
 
     /// A process is about to act on the world, and may die before or after that.
     pub(super) fn touch(&mut self, process: usize) -> Liveness {
-        let fault_plan = self.fault_plan.inside;
+        let fault_plan = self.fault_plan.killed_in_action;
         let killed = fault_plan > 0 && self.random.chance(fault_plan, 100_000);
         let before = killed && self.random.chance(1, 2);
         let state = &mut self.processes[process];

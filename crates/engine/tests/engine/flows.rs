@@ -68,7 +68,10 @@ fn a_flow_that_cannot_be_planned_is_refused() {
         (flow_text("a", "", &cycle), "wait for each other"),
         (flow_text("a", "x: 1", &[needs, needs]), "two steps"),
         (flow_text("a", "", &[("a", "x: {role: const}", "")]), "has no value"),
-        (flow_text("a", "", &[("a", "x: {role: output, for_each: true}", "")]), "an output cannot have `for_each`"),
+        (
+            flow_text("a", "", &[("a", "x: {role: output, for_each: true}", "")]),
+            "an output cannot have `for_each`",
+        ),
         (flow_text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]), "not valid JSON"),
         (flow_text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]), "not valid CEL"),
         (flow_text("a", "", &[("a", "", ", predicate: {language: lua, script: x}")]), "lua"),
