@@ -104,7 +104,7 @@ impl Running {
             check_interval: Duration::from_secs(5),
             catalog: None,
             endpoints: Endpoints::default(),
-            around: Vec::new(),
+            env: Vec::new(),
         };
         let (tell, happened) = channel();
         let told = tell.clone();

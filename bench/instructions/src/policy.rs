@@ -5,8 +5,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use undaunted_policy::{
-    PoolBalance, ClassName, Conditions, Failure as Failed, FailureCause, FailureClass, FailureKind, JitterMode,
-    Policy, PolicyError, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Seed, Timestamp,
+    ClassName, Conditions, Failure as Failed, FailureCause, FailureClass, FailureKind, JitterMode, Policy,
+    PolicyError, PoolBalance, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Seed,
+    Timestamp,
 };
 
 use crate::Failure;

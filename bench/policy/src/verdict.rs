@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use undaunted_policy::{
-    PoolBalance, ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, JitterMode, Policy,
-    PolicyError, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Timestamp, verdict,
+    ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, JitterMode, Policy, PolicyError,
+    PoolBalance, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Timestamp, verdict,
 };
 
 use crate::contestant::{Contestant, Group, Role, Target, repeat};

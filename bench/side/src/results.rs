@@ -193,8 +193,7 @@ A note.
 ";
 
     #[test]
-    fn the_document_names_the_machine_the_versions_the_targets_and_missing_peers() -> Result<(), fmt::Error>
-    {
+    fn the_document_names_the_machine_the_versions_the_targets_and_missing_peers() -> Result<(), fmt::Error> {
         let machine = Machine { facts: vec![("processor", "one".to_owned())] };
         let good = Prepared { version: "good 3.4".to_owned(), settings: "fsync on", engines: Vec::new() };
         let peers = [

@@ -60,7 +60,7 @@ fn work(items: u32) -> JobDescription {
     let retry = json!({"attempts": 3, "backoff": "fixed", "initial_delay": "0s", "max_delay": "0s"});
     let width = std::env::var("BENCH_WIDTH").ok();
     let width = width.and_then(|width| width.parse().ok()).unwrap_or(WIDTH);
-    JobDescription::each("item", items).at_once(width).retry(retry)
+    JobDescription::each("item", items).max_parallel(width).retry(retry)
 }
 
 /// Times a job from its submission to its end.
