@@ -44,7 +44,7 @@ pub(crate) fn operator() -> Result<Operator, CommandError> {
 
 fn work() -> Result<WorkDefaults, CommandError> {
     let usual = WorkDefaults::DEFAULT;
-    let retries = read("RETRY_MAX_RETRIES", "a number from 0, or -1 for unlimited", retries)?;
+    let retries = read("RETRY_MAX_RETRIES", "a number of at least 0, or -1 for unlimited", retries)?;
     let growth = read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", growth)?;
     let work = WorkDefaults {
         max_retries: retries.unwrap_or(usual.max_retries),
@@ -98,12 +98,12 @@ fn seconds(name: &str) -> Result<Option<Duration>, CommandError> {
 }
 
 fn count(name: &str) -> Result<Option<u32>, CommandError> {
-    read(name, "a number from 0", |value| value.parse().ok())
+    read(name, "a number of at least 0", |value| value.parse().ok())
 }
 
 fn millis(name: &str) -> Result<Option<Duration>, CommandError> {
     let parse = |value: &str| value.parse().ok().map(Duration::from_millis);
-    read(name, "a number of milliseconds from 0", parse)
+    read(name, "a number of milliseconds of at least 0", parse)
 }
 
 fn retries(value: &str) -> Option<Attempts> {

@@ -191,8 +191,9 @@ impl Jobs {
                 last = Some((submitted, id.to_owned()));
             }
         }
-        last.map(|(_, id)| id)
-            .ok_or_else(|| CommandError::not_found("no_job", "there are no jobs yet".to_owned()))
+        last.map(|(_, id)| id).ok_or_else(|| {
+            CommandError::not_found("no_job", "no jobs yet; `undaunted run FILE` starts one".to_owned())
+        })
     }
 
     /// The submission of a job, if it can be decoded.
@@ -324,5 +325,5 @@ pub(crate) fn drawn_number() -> Result<u64, CommandError> {
 }
 
 fn no_random(error: &std::io::Error) -> CommandError {
-    CommandError::Usage(format!("cannot read random numbers from the system: {error}"))
+    CommandError::Usage(format!("cannot get random numbers from the operating system: {error}"))
 }

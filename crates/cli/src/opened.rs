@@ -163,7 +163,9 @@ pub(crate) fn find_item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemI
     let job = &reader.job;
     match found.as_slice() {
         [only] => Ok(*only),
-        [] => Err(CommandError::not_found("no_item", format!("job {} has no item `{typed}`", job.id()))),
+        [] => {
+            Err(CommandError::not_found("no_item", format!("item `{typed}` not found in job {}", job.id())))
+        }
         several => {
             let names = several.iter().take(5);
             let names: Vec<String> = names.map(|it| plain(job.identity(*it))).collect();
@@ -195,7 +197,7 @@ fn item_and_command(
             Some(command) => Ok((found, Some(command))),
             None => Err(CommandError::not_found(
                 "no_command",
-                format!("job {} has no command `{last}`", job.id()),
+                format!("command `{last}` not found in job {}", job.id()),
             )),
         },
         (Err(refused), Err(_)) => Err(refused),

@@ -3,8 +3,16 @@
 //! They become a `retry_config` block and are checked like that of a workflow file, so a flag means exactly
 //! what its setting means.
 
+use std::time::Duration;
+
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use serde_json::{Map, Value, json};
+use undaunted_policy::spelling::parse_duration;
+
+const STRATEGIES: [&str; 4] = ["fixed", "linear", "exponential", "fibonacci"];
+const JITTER_MODES: [&str; 5] = ["true", "false", "full", "equal", "decorrelated"];
+const FAILURE_KINDS: [&str; 4] = ["network", "timeout", "server_error", "rate_limit"];
 
 /// The number of retries without `--attempts`.
 const DEFAULT: u32 = 3;
@@ -13,40 +21,59 @@ const DEFAULT: u32 = 3;
 #[command(next_help_heading = "Retry options")]
 pub(crate) struct RetryFlags {
     /// Retry at most N times after the first attempt, or `unlimited` [default: 3]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = retries)]
     attempts: Option<String>,
 
     /// Growth of the delay: fixed, linear (by the initial delay), exponential or fibonacci [default: exponential]
-    #[arg(long, value_name = "STRATEGY")]
+    #[arg(long, value_name = "STRATEGY", hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(STRATEGIES))]
     backoff: Option<String>,
 
     /// Delay before the first retry [default: 1s]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = duration_text)]
     initial_delay: Option<String>,
 
     /// Longest delay [default: 30s]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = duration_text)]
     max_delay: Option<String>,
 
     /// Randomize the delays: true (plus or minus 30 %), full, equal or decorrelated [default: false]
     #[arg(long, value_name = "MODE", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(value_parser = PossibleValuesParser::new(JITTER_MODES), hide_possible_values = true)]
     jitter: Option<String>,
 
     /// Limit the sum of all delays of a command [default: no limit]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = duration_text)]
     retry_budget: Option<String>,
 
     /// Limit the time of one attempt [default: no limit]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = duration_text)]
     timeout: Option<String>,
 
     /// Retry only these failures: `network`, `timeout`, `server_error`, `rate_limit` [default: all]
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    #[arg(value_parser = PossibleValuesParser::new(FAILURE_KINDS), hide_possible_values = true)]
     retry_on: Vec<String>,
 
     /// Limit the retries of all items together [default: no limit]
     #[arg(long, value_name = "N")]
     job_retries: Option<u32>,
+}
+
+/// Refuses a number of retries that a `retry_config` would refuse, so that the error names the flag.
+fn retries(text: &str) -> Result<String, String> {
+    if text == "unlimited" || text.parse::<u32>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    Err("must be a number of retries, or `unlimited`".to_owned())
+}
+
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| format!("{error}; {}", error.help()))
+}
+
+fn duration_text(text: &str) -> Result<String, String> {
+    duration(text).map(|_| text.to_owned())
 }
 
 impl RetryFlags {

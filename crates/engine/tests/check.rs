@@ -50,7 +50,7 @@ map:
             "wrong-value 10:38 `1 second` is not a duration (write `1s`)",
             "wrong-value 11:7 `jitter_factor` is 3 (it must be a number from 0 to 1)",
             "unknown-key 13:7 `shel` is not a key of a command (did you mean `shell`?)",
-            "unknown-name 14:19 `itm.name` is not a known name (the nearest known name is `item`; write `$${` for a literal `${`)",
+            "unknown-name 14:19 unknown name `itm.name` (the nearest known name is `item`; write `$${` for a literal `${`)",
             "wrong-value 15:16 `500` is not a duration (a number needs a unit: `500ms` or `500s`)",
             "wrong-value 16:17 `max_parallel` cannot be 0 (write at least 1)",
         ]
@@ -64,7 +64,7 @@ fn a_name_is_known_after_the_command_that_captures_it() {
     let early = "- shell: echo ${today}\n- {shell: date, capture_output: today}\n";
     assert_eq!(
         said(early),
-        ["unknown-name 1:15 no earlier command provides `today` (capture it in a command further up)"]
+        ["unknown-name 1:15 no earlier command provides `today` (capture it in an earlier command)"]
     );
     let shells_own = "- shell: echo ${HOME} ${f%.txt} $1 ${x:-y}\n";
     assert_eq!(said(shells_own), [""; 0]);
@@ -78,7 +78,7 @@ reduce: [{shell: 'echo ${today} ${map.total}'}]
     assert_eq!(
         said(in_item_only),
         [
-            "unknown-name 5:24 `today` is known only within the map (use `${map.results}` for the results of the items)"
+            "unknown-name 5:24 `today` is available only in the map (use `${map.results}` for the results of the items)"
         ]
     );
     let no_item = codes("- shell: echo ${item.id}\n");
@@ -250,7 +250,7 @@ fn a_flow_is_planned_backwards_from_its_goals() {
     assert_eq!(
         said(&missing),
         [
-            "unreachable 5:5 step `a` needs `start`, which no step gives (give it in `init`, or as an output `start` of a step)"
+            "unreachable 5:5 step `a` needs `start`, which no step provides (set it in `init`, or add it as an output of a step)"
         ]
     );
     let circle = flow(&[step("a", "y", "x"), step("b", "x", "y")], "goals: [a]");

@@ -62,7 +62,7 @@ impl Backoff {
         match self {
             Self::Fixed => &Strategy {
                 name: "fixed",
-                about: "Always the same delay.",
+                about: "The same delay every time.",
                 parameters: &const {
                     let about = "The delay; the same as `initial_delay`.";
                     let delay = Parameter::new("delay", Span, about);
@@ -73,7 +73,7 @@ impl Backoff {
             },
             Self::Linear { .. } => &Strategy {
                 name: "linear",
-                about: "The same amount more for each retry.",
+                about: "Grows by the same amount with each retry.",
                 parameters: &const {
                     let increment = Parameter::new("increment", Span, "What each retry adds.");
                     let missing = "its step: `{linear: {increment: 1s}}`";
@@ -82,7 +82,7 @@ impl Backoff {
             },
             Self::Exponential { .. } => &Strategy {
                 name: "exponential",
-                about: "Multiplied by the same factor for each retry.",
+                about: "Grows by the same factor with each retry.",
                 parameters: &const {
                     let about = "The factor, at least 1 (default 2).";
                     let base = Parameter::new("base", Factor, about);
@@ -92,12 +92,12 @@ impl Backoff {
             },
             Self::Fibonacci => &Strategy {
                 name: "fibonacci",
-                about: "The first delay times 1, 1, 2, 3, 5 …",
+                about: "The first delay times 1, 1, 2, 3, 5, …",
                 parameters: &[INITIAL],
             },
             Self::Custom { .. } => &Strategy {
                 name: "custom",
-                about: "These delays, then the cap.",
+                about: "These delays, then `max_delay`.",
                 parameters: &const {
                     let about = "The delay before retry 1, 2, 3 …";
                     let missing = "its delays: `{custom: {delays: [1s, 5s]}}`";
@@ -171,7 +171,7 @@ impl RetryConfig {
         Self::with(Some(Backoff::Fibonacci))
     }
 
-    /// These delays, then the cap.
+    /// These delays, then `max_delay`.
     #[must_use]
     pub const fn custom(delays: &'static [Duration]) -> Self {
         Self::with(Some(Backoff::Custom { delays: Cow::Borrowed(delays) }))

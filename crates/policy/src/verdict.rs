@@ -254,7 +254,7 @@ fn fmt_limit(f: &mut fmt::Formatter<'_>, reason: Reason, sum: &Arithmetic) -> fm
             write!(f, ": {balance}")
         }
         (Reason::RetryAfterExceedsLimit, _, _, Some(asked)) => {
-            write!(f, " (asked {asked:?}, limit {:?})", sum.max_retry_after)
+            write!(f, " (requested {asked:?}, limit {:?})", sum.max_retry_after)
         }
         _ => Ok(()),
     }

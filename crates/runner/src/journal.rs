@@ -38,11 +38,11 @@ impl ClaimedJob {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    #[error("job `{job}` does not exist")]
+    #[error("job `{job}` not found")]
     NotFound { job: String },
     #[error("record {version} of job {job} is not a valid event: {why}")]
     Record { job: String, version: Version, why: RecordError },
-    #[error("breaker `{breaker}` does not exist")]
+    #[error("breaker `{breaker}` not found")]
     NoBreaker { breaker: String },
     #[error("record {version} of breaker `{breaker}` is not valid: {why}")]
     BreakerRecord { breaker: String, version: Version, why: RecordError },

@@ -86,5 +86,5 @@ pub(crate) type RequestBody = Result<Bytes, BytesRejection>;
 pub(crate) type PathName = Result<Path<String>, PathRejection>;
 
 pub(crate) fn path_name(name: PathName) -> Result<String, HttpRefusal> {
-    name.map(|Path(name)| name).map_err(|_| HttpRefusal::not_found("there is nothing at this address"))
+    name.map(|Path(name)| name).map_err(|_| HttpRefusal::not_found("path not found"))
 }

@@ -74,7 +74,7 @@ impl Api {
 
 pub(crate) fn unavailable(error: JournalError) -> HttpRefusal {
     match error {
-        JournalError::NotFound { job } => HttpRefusal::not_found(format!("there is no flow `{job}`")),
+        JournalError::NotFound { job } => HttpRefusal::not_found(format!("flow `{job}` not found")),
         other => HttpRefusal::unavailable(undaunted_runner::with_causes(&other)),
     }
 }

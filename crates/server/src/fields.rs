@@ -37,7 +37,7 @@ impl Fields {
             None | Some(Value::Null) => Ok(None),
             Some(value) => read(value)
                 .map(Some)
-                .ok_or_else(|| HttpRefusal::bad_request(format!("`{name}` is not {kind}"))),
+                .ok_or_else(|| HttpRefusal::bad_request(format!("`{name}` must be {kind}"))),
         }
     }
 
@@ -69,7 +69,7 @@ impl Fields {
     }
 
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, HttpRefusal> {
-        self.get(name, "a whole number of 0 or more", Value::as_u64)
+        self.get(name, "a whole number of at least 0", Value::as_u64)
     }
 
     pub(crate) fn small(&self, name: &str) -> Result<Option<u32>, HttpRefusal> {
@@ -79,7 +79,7 @@ impl Fields {
 
     pub(crate) fn seconds(&self, name: &str) -> Result<Option<f64>, HttpRefusal> {
         let seconds = |value: &Value| value.as_f64().filter(|seconds| *seconds >= 0.0);
-        self.get(name, "a number of 0 or more", seconds)
+        self.get(name, "a number of at least 0", seconds)
     }
 
     pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, HttpRefusal> {

@@ -200,7 +200,7 @@ fn failed(error: &JournalError, aggregate: &FollowedAggregate, sub_id: Option<&s
     };
     let text = match (error, aggregate) {
         (JournalError::NotFound { .. }, FollowedAggregate::Flow(flow)) => {
-            format!("there is no flow `{flow}`")
+            format!("flow `{flow}` not found")
         }
         _ => error.to_string(),
     };

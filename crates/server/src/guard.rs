@@ -40,7 +40,7 @@ impl Access {
 
     pub fn may_listen(&self, address: IpAddr) -> Result<(), String> {
         match &self.token {
-            Some(token) if token.is_empty() => Err("the token is empty".to_owned()),
+            Some(token) if token.is_empty() => Err("the access token is empty".to_owned()),
             None if !address.to_canonical().is_loopback() => Err(format!(
                 "{address} is reachable from other machines; set a token, or every client that \
                  reaches it could start flows"
@@ -87,7 +87,7 @@ impl Access {
         if named.as_ref().is_some_and(ours) && asked.is_none_or(ours) {
             return None;
         }
-        Some("the `Host` header names neither this machine nor the public address")
+        Some("the `Host` header must name this machine or the public URL")
     }
 
     fn is_ours(&self, host: &str) -> bool {

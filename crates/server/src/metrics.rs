@@ -95,22 +95,22 @@ impl Metrics {
         let to = &mut self.registry;
         let pool = "Retries charged to the pool of a job";
         to.register("retry_budget_consumed", pool, self.consumed.clone());
-        let refused = "Retries that the pool of a job has refused";
+        let refused = "Retries refused because the pool of a job was exhausted";
         to.register("retry_budget_exhausted", refused, self.exhausted.clone());
-        let rule = "Steps that were complete by their rule";
+        let rule = "Steps completed by their completion rule";
         to.register("best_effort_completions", rule, self.completions.clone());
-        let share = "Share of items that had succeeded when a step was complete by its rule";
+        let share = "Share of items that had succeeded when the completion rule completed the step";
         to.register("best_effort_completion_ratio", share, self.ratio.clone());
-        let attempts = "Attempts that have ended";
+        let attempts = "Attempts that ended, by outcome";
         to.register("undaunted_attempts", attempts, self.attempts.clone());
-        let retries = "Retries that were scheduled";
+        let retries = "Retries scheduled";
         to.register("undaunted_retries", retries, self.retries.clone());
         let delays = "Delays before retries";
         to.register("undaunted_retry_delay_seconds", delays, self.delays.clone());
-        let breakers = "Where breakers stand: 1 for the state they are in";
+        let breakers = "State of each breaker: 1 for its current state, 0 for the others";
         to.register("undaunted_breaker_state", breakers, self.breakers.clone());
-        to.register("undaunted_flows", "Flows", self.flows.clone());
-        let items = "Items that run, wait, are held or have not begun";
+        to.register("undaunted_flows", "Flows by status", self.flows.clone());
+        let items = "Items by state: running, waiting, held or pending";
         to.register("undaunted_items", items, self.items.clone());
     }
 

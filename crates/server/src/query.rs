@@ -16,7 +16,7 @@ use crate::answer::{HttpRefusal, json_of};
 use crate::fields::Fields;
 
 /// The most flows on a page, and the default.
-const MAX_PAGE: u64 = 1000;
+const MOST: u64 = 1000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
@@ -43,22 +43,22 @@ impl Query {
     pub(crate) fn read(fields: &Fields) -> Result<Self, HttpRefusal> {
         let prefix = fields.text("id_prefix")?.unwrap_or_default();
         if !prefix.chars().all(is_of_id) {
-            return Err(HttpRefusal::bad_request("`id_prefix` contains a character that no id has"));
+            return Err(HttpRefusal::bad_request("`id_prefix` contains a character that ids cannot have"));
         }
         let labels = fields.labels("labels")?;
         if labels.iter().any(|(name, it)| name.is_empty() || it.is_empty()) {
             return Err(HttpRefusal::bad_request("`labels` has an empty name or value"));
         }
         let limit = match fields.number("limit")?.unwrap_or_default() {
-            0 => MAX_PAGE,
-            limit if limit <= MAX_PAGE => limit,
-            _ => return Err(HttpRefusal::bad_request(format!("`limit` is more than {MAX_PAGE}"))),
+            0 => MOST,
+            limit if limit <= MOST => limit,
+            _ => return Err(HttpRefusal::bad_request(format!("`limit` must be at most {MOST}"))),
         };
         let newest_first = match fields.text("sort")?.as_deref() {
             None | Some("" | "recent_asc") => false,
             Some("recent_desc") => true,
             Some(_) => {
-                let wrong = "`sort` is neither `recent_desc` nor `recent_asc`";
+                let wrong = "`sort` must be `recent_desc` or `recent_asc`";
                 return Err(HttpRefusal::bad_request(wrong));
             }
         };

@@ -66,11 +66,11 @@ async fn catalog(State(api): State<Api>) -> Result<Response, HttpRefusal> {
 }
 
 async fn not_found() -> Response {
-    error_response(StatusCode::NOT_FOUND, "there is nothing at this address")
+    error_response(StatusCode::NOT_FOUND, "path not found")
 }
 
 async fn wrong_method() -> Response {
-    error_response(StatusCode::METHOD_NOT_ALLOWED, "this address does not support this method")
+    error_response(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
 }
 
 #[cfg(test)]

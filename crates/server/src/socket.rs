@@ -114,7 +114,7 @@ impl ClientSession {
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
             Some(Ok(Message::Close(_))) | None => return Err(Disconnected),
             Some(Err(_)) => {
-                self.close(close_code::SIZE, "unreadable or oversized message").await;
+                self.close(close_code::SIZE, "message is not valid or too large").await;
                 return Err(Disconnected);
             }
         };

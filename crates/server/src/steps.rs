@@ -36,9 +36,9 @@ pub(crate) async fn register(State(api): State<Api>, body: RequestBody) -> Resul
         let id = served.host.check_step(&step).map_err(HttpRefusal::bad_request)?;
         write(served, id, &step, |known, id| match known {
             StepComparison::Same => Ok(None),
-            StepComparison::Other => {
-                Err(HttpRefusal::conflict(format!("the step `{id}` is registered with another definition")))
-            }
+            StepComparison::Other => Err(HttpRefusal::conflict(format!(
+                "step `{id}` is already registered with a different definition"
+            ))),
             StepComparison::Missing => Ok(Some(true)),
         })?;
         let answer = json!({ "message": "Step registered", "step": step });
@@ -57,7 +57,7 @@ pub(crate) async fn update(
     api.blocking(move |served| {
         if step.get("id").and_then(Value::as_str) != Some(&id) {
             return Err(HttpRefusal::bad_request(format!(
-                "the `id` of the definition is not `{id}`, the step of the address"
+                "the `id` in the definition must be `{id}`, as in the URL"
             )));
         }
         let id = served.host.check_step(&step).map_err(HttpRefusal::bad_request)?;
@@ -113,7 +113,7 @@ pub(crate) async fn one_health(State(api): State<Api>, id: PathName) -> Result<R
 }
 
 fn unknown(id: &str) -> HttpRefusal {
-    HttpRefusal::not_found(format!("there is no step `{id}`"))
+    HttpRefusal::not_found(format!("step `{id}` not found"))
 }
 
 fn read(body: RequestBody) -> Result<Value, HttpRefusal> {

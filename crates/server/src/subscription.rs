@@ -51,20 +51,19 @@ impl SubscriptionRequest {
         let sub_id = match data.get("sub_id") {
             None | Some(Value::Null) => None,
             Some(Value::String(id)) => Some(id.clone()),
-            Some(_) => return Err("`sub_id` is not a string".to_owned()),
+            Some(_) => return Err("`sub_id` must be a string".to_owned()),
         };
         match message.get("type").and_then(Value::as_str) {
             Some("subscribe") => {
                 let aggregate = data.get("aggregate_id").and_then(FollowedAggregate::read);
                 Ok(Self::Subscribe {
-                    aggregate: aggregate
-                        .ok_or("`aggregate_id` is neither [\"flow\", ID] nor [\"engine\"]")?,
+                    aggregate: aggregate.ok_or("`aggregate_id` must be [\"flow\", ID] or [\"engine\"]")?,
                     types: types(data.get("event_types"))?,
                     sub_id,
                 })
             }
             Some("unsubscribe") => Ok(Self::Unsubscribe { sub_id: sub_id.ok_or("`sub_id` is missing")? }),
-            _ => Err("`type` is neither `subscribe` nor `unsubscribe`".to_owned()),
+            _ => Err("`type` must be `subscribe` or `unsubscribe`".to_owned()),
         }
     }
 }
@@ -78,5 +77,5 @@ fn types(names: Option<&Value>) -> Result<BTreeSet<String>, String> {
         let names = names.iter().map(|name| name.as_str().map(str::to_owned));
         names.collect::<Option<_>>()
     });
-    names.ok_or_else(|| "`event_types` is not a list of names".to_owned())
+    names.ok_or_else(|| "`event_types` must be a list of names".to_owned())
 }

@@ -32,7 +32,7 @@ pub enum StoreError {
     Busy { path: PathBuf, waited: Duration },
     #[error("`{path}` is not an Undaunted store: {what}")]
     NotAStore { path: PathBuf, what: String },
-    #[error("the store `{path}` has format {found}; this release knows formats up to {known}")]
+    #[error("the store `{path}` has format {found}; this release reads formats up to {known}")]
     NewerFormat { path: PathBuf, found: i64, known: i64 },
     /// File locks and shared memory are unreliable there.
     #[error("the store `{path}` is on a network file system ({name})")]
@@ -78,7 +78,7 @@ pub enum StoreError {
         at: Version,
         head: Version,
     },
-    #[error("{aggregate} is not in the store")]
+    #[error("{aggregate} not found in the store")]
     NotFound { aggregate: AggregateId },
     #[error("cannot read or write `{path}`")]
     Io {

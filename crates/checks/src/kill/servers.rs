@@ -85,7 +85,7 @@ impl<'w> ManagedServer<'w> {
         self.begin()?;
         let until = deadline(STARTING);
         if let ServerPhase::Running(running, _) = &mut self.doing {
-            while !running.out().contains("listening at") {
+            while !running.out().contains("listening on") {
                 if running.has_ended()? || Instant::now() >= until {
                     let said = running.ended()?.err;
                     return Err(io::Error::other(format!("a server does not listen: {said}")));

@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view::ArchivedView;
-use undaunted_policy::spelling::parse_duration;
 use undaunted_runner::archive::{ArchiveError, archive, restore};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::with_causes;
 
 use crate::exit::{CommandError, Exit};
 use crate::jobs::{Jobs, of_journal};
+use crate::retry_flags::duration;
 use crate::screen::json;
 
 #[derive(Debug, Args)]
@@ -23,10 +23,10 @@ Examples:
   undaunted archive 3f9a 81c2 --to /srv/archive
   undaunted archive --older-than 30d
 
-An ended job moves to one file, DIR/JOB.undaunted.jsonl, whose path is printed. The file holds all
+Moves each ended job to a file, DIR/JOB.undaunted.jsonl, and prints its path. The file contains all
 events of the job, but not the output of its commands. `undaunted restore FILE` restores the job.
 
-If `archive` is killed, the job, the file or both are left; run it again to finish.")]
+If `archive` is killed, no job is lost; run it again to finish.")]
 pub(crate) struct ArchiveArgs {
     /// Jobs to archive
     #[arg(value_name = "JOB", required_unless_present = "older_than", conflicts_with = "older_than")]
@@ -37,7 +37,7 @@ pub(crate) struct ArchiveArgs {
     to: Option<PathBuf>,
 
     /// Archive all jobs that ended at least this long ago
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     older_than: Option<Duration>,
 
     /// Print one JSON object per line
@@ -51,9 +51,9 @@ Examples:
   undaunted restore /srv/archive/3f9a5c01d2.undaunted.jsonl
   undaunted restore archive/*.undaunted.jsonl --store /srv/jobs
 
-The job returns to the state it had when it was archived; the file stays where it is. A truncated
-or altered file is refused, and nothing of it is stored. Restoring a job that is already in the
-store changes nothing.")]
+Each job is restored to the state it had when it was archived, and its file is kept. A truncated or
+altered file is refused, and nothing from it is stored. Restoring a job that is already in the store
+changes nothing.")]
 pub(crate) struct RestoreArgs {
     /// Files written by `undaunted archive`
     #[arg(value_name = "FILE", required = true)]

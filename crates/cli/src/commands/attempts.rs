@@ -20,7 +20,7 @@ Examples:
   undaunted attempts 3f9a/order-41
   undaunted attempts 3f9a/#0 --json | jq 'select(.outcome == \"failed\") | .error'")]
 pub(crate) struct AttemptsArgs {
-    /// The job, optionally with an item: its name, a unique prefix, or its index (#0)
+    /// The job, optionally with an item: its name, a unique prefix, or its index (JOB/#0)
     #[arg(value_name = "JOB[/ITEM]")]
     of: String,
 

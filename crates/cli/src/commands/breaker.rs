@@ -25,7 +25,7 @@ Examples:
   undaunted breaker reset payments     # release its commands
 
 A command has a breaker if its workflow sets `breaker: true` (named after the origin of an HTTP
-request, else WORKFLOW/COMMAND) or `breaker: {name: payments}`. All jobs of a store share it. It
+request, else WORKFLOW/COMMAND) or `breaker: {name: payments}`. All jobs in a store share it. It
 exists once a job has used it. `undaunted explain JOB` shows the items it holds.")]
 pub(crate) struct BreakerArgs {
     #[command(subcommand)]

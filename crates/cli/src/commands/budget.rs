@@ -27,8 +27,8 @@ Examples:
   undaunted budget top-up @last 10     # works on a running job too
 
 A job has a pool if its workflow sets `retry_budget` or `retry_budget_per_workflow`, or the
-operator sets RETRY_BUDGET_DEFAULT. Every retry of every item takes one unit, and none is given
-back. A top-up raises the total, but not the share of an item (`retry_budget_per_workflow`).")]
+operator sets RETRY_BUDGET_DEFAULT. Every retry of every item takes one unit, and units are never
+returned. A top-up raises the total, but not the share of an item (`retry_budget_per_workflow`).")]
 pub(crate) struct BudgetArgs {
     #[command(subcommand)]
     command: BudgetCommand,
@@ -75,7 +75,7 @@ fn show_text(out: &mut impl Write, id: &str, view: &BudgetView) -> io::Result<()
     let (Some(total), Some(per_item)) = (view.total_budget, view.per_workflow_max) else {
         return writeln!(
             out,
-            "job {id} has no retry pool: only the limits of each command apply\n\
+            "job {id} has no retry pool; only the limits of each command apply\n\
              to give a workflow one, set `retry_budget: 20` at its top level"
         );
     };
@@ -104,7 +104,7 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
     let most = job.ceilings().max_total;
     let Some(pool) = job.pool else {
         return Err(CommandError::Usage(format!(
-            "job {id} has no retry pool: only the limits of each command apply; \
+            "job {id} has no retry pool; only the limits of each command apply; \
              change them with `undaunted resume {id} --update FILE`"
         ))
         .into());

@@ -20,7 +20,7 @@ Examples:
   undaunted check --json nightly.yaml
 
 Runs nothing and opens no input files. Warnings alone do not fail the check. Every problem has a
-code, which is explained in docs/errors/CODE.md.")]
+code; docs/errors/CODE.md explains it.")]
 pub(crate) struct CheckArgs {
     /// Workflow files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]

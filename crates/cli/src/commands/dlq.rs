@@ -156,7 +156,7 @@ fn select(opened: &mut OpenedJob<'_>, selection: &DeadLetterSelection) -> Result
     let job = opened.job();
     if let Some(item) = items.iter().find(|item| !job.dead.contains_key(item)) {
         let name = plain(job.identity(*item));
-        return Err(CommandError::not_found("no_item", format!("`{name}` is not a dead letter")));
+        return Err(CommandError::not_found("no_item", format!("item `{name}` is not a dead letter")));
     }
     if let Some(text) = &selection.filter {
         let filter =

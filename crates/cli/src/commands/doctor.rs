@@ -45,13 +45,13 @@ const MISSING: &str = "missing";
 
 pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
     let (is_shell, shell) = program("sh", "runs `shell:` commands");
-    let (is_claude, claude) = program("claude", "runs `claude:` commands; set others in `agents:`");
+    let (is_claude, claude) = program("claude", "runs `claude:` commands; add other programs in `agents:`");
     let findings = [
         store_finding(store),
         DoctorFinding::new("sh", is_shell, shell),
         DoctorFinding::optional("claude", is_claude, claude),
         readable("/proc/self/stat", "used to find and stop processes"),
-        readable("/proc/sys/kernel/random/boot_id", "used to tell boots apart"),
+        readable("/proc/sys/kernel/random/boot_id", "used to detect reboots"),
         process_descriptors(),
         open_files(),
     ];

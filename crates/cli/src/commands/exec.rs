@@ -30,10 +30,10 @@ Examples:
   undaunted exec --attempts 5 --backoff fibonacci --jitter -- ./deploy
   pg_dump db | undaunted exec --timeout 5m -- ./upload
 
-Standard input, unless it is a terminal, is read first and given to every attempt. Output passes
-through. The exit status is the last one of the command: 124 if it timed out, 128 + N if signal N
-killed it, 125 for an error of undaunted itself. If undaunted is killed, `undaunted resume @last`
-resumes the job.")]
+Standard input is read first, unless it is a terminal, and passed to every attempt. Output passes
+through. The exit status is that of the last attempt: 124 if it timed out, 128 + N if signal N
+killed it, 125 if undaunted itself failed. If undaunted is killed, `undaunted resume @last` resumes
+the job.")]
 pub(crate) struct ExecArgs {
     /// Do not report retries
     #[arg(long, short)]

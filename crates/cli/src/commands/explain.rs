@@ -17,11 +17,11 @@ Examples:
   undaunted explain 3f9a/order-41
   undaunted explain 3f9a/#0/charge --json
 
-Explains from the recorded events: the rule that decided, the arithmetic of each delay, every limit
-before and after, the breaker that holds an item and until when, why it stopped or when it
-continues, and the limit that will stop it next.")]
+Shows, from the recorded events, which rule decided, how each delay was computed, how much of every
+limit was used before and after, which breaker holds an item and until when, why it stopped or when
+it continues, and which limit will stop it.")]
 pub(crate) struct ExplainArgs {
-    /// The job, optionally with an item (name, unique prefix, or index: #0) and a command
+    /// The job, optionally with an item (name, unique prefix or index: JOB/#0) and a command
     #[arg(value_name = "JOB[/ITEM[/COMMAND]]")]
     of: String,
 

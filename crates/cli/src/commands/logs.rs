@@ -35,7 +35,7 @@ Prints the standard output and standard error of the commands on the same stream
 removed. The first and last mebibyte of each stream are kept; the number of bytes dropped between
 them is reported.")]
 pub(crate) struct LogsArgs {
-    /// The job, optionally with an item: its name, a unique prefix, or its index (#0)
+    /// The job, optionally with an item: its name, a unique prefix, or its index (JOB/#0)
     #[arg(value_name = "JOB[/ITEM]")]
     of: String,
 

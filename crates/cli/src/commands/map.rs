@@ -29,20 +29,21 @@ Examples:
   find . -name '*.png' -print0 | undaunted map -0 -j 4 -- optipng {}
   undaunted map -a hosts.txt --tag --attempts 5 -- ssh {} uptime
 
-{} is replaced by the line, anywhere in the arguments; without it, the line is the last argument. A
-line is always one argument. The output of a command is printed when its item is done, on the
+{} is replaced by the line, anywhere in the arguments; without {}, the line is added as the last
+argument. A line is never split. The output of a command is printed when its item is done, on the
 streams it was written to. If undaunted is killed, `undaunted resume @last` resumes the job and may
-repeat the last output. `undaunted dlq ls @last` lists the items that failed for good.")]
+print the last output again. `undaunted dlq ls @last` lists the items that failed for good.")]
 pub(crate) struct MapArgs {
     /// Run this many commands at a time
     #[arg(short = 'j', long, value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = parallel)]
     jobs: u32,
 
     /// Read items from a file instead of standard input
     #[arg(short = 'a', long, value_name = "FILE")]
     arg_file: Option<PathBuf>,
 
-    /// Split the input at zero bytes instead of newlines
+    /// Split the input at NUL bytes instead of newlines
     #[arg(short = '0', long)]
     null: bool,
 
@@ -69,6 +70,10 @@ pub(crate) struct MapArgs {
     // Last, because clap puts the options after it under the same heading.
     #[command(flatten)]
     retry: RetryFlags,
+}
+
+fn parallel(text: &str) -> Result<u32, &'static str> {
+    text.parse().ok().filter(|jobs| *jobs > 0).ok_or("must be a whole number of at least 1")
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {

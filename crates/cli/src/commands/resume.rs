@@ -28,14 +28,14 @@ Examples:
   undaunted resume 3f9a --update
   undaunted resume 3f9a --update nightly.yaml
 
-A job resumes as it was submitted, even if its file has changed. With `--update`, it takes the
-settings of the file (retries, timeouts, limits) for everything not decided yet; commands and input
-must be the same.")]
+A job resumes as it was submitted, even if its file has changed. With `--update`, the current
+settings of the file (retries, timeouts, limits) apply to everything not decided yet; commands and
+input must be the same.")]
 pub(crate) struct ResumeArgs {
     /// Id of the job, a unique prefix, or @last
     job: String,
 
-    /// Take the current settings of the workflow file, or of FILE
+    /// Apply the current settings of the workflow file, or of FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     update: Option<String>,
 
@@ -101,7 +101,7 @@ fn note_changed_file(job: &Job) -> io::Result<()> {
         writeln!(
             io::stderr(),
             "note: {} has changed since job {} was submitted; the job resumes as \
-             submitted (use `--update` to take the new settings)",
+             submitted (use `--update` to apply the new settings)",
             submitted.file,
             submitted.job
         )?;

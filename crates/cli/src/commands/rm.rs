@@ -10,7 +10,6 @@ use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
 use undaunted_engine::task::shorten_name;
 use undaunted_engine::view::RemovedView;
-use undaunted_policy::spelling::parse_duration;
 use undaunted_runner::drive::{EventLoop, NoJobObserver};
 use undaunted_runner::journal;
 use undaunted_runner::secrets::Secrets;
@@ -18,6 +17,7 @@ use undaunted_runner::secrets::Secrets;
 use crate::commands::archive::ended_before;
 use crate::exit::{CommandError, Exit};
 use crate::jobs::{Jobs, of_drive};
+use crate::retry_flags::duration;
 use crate::screen::{count, json};
 
 #[derive(Debug, Args)]
@@ -27,8 +27,8 @@ Examples:
   undaunted rm 3f9a 81c2 --yes
   undaunted rm 3f9a --force
 
-Removes the journal and the output of the job. Asks first on a terminal. An unfinished job is
-removed only with --force, and never while a process is running it.")]
+Removes the journal and the output of each job. Asks for confirmation on a terminal. An unfinished
+job is removed only with --force, and never while a process is running it.")]
 pub(crate) struct RmArgs {
     /// Jobs to remove
     #[arg(value_name = "JOB", required = true)]
@@ -56,7 +56,7 @@ Examples:
 Unfinished jobs are never removed.")]
 pub(crate) struct PruneArgs {
     /// Remove jobs that ended at least this long ago
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     older_than: Duration,
 
     /// List the jobs without removing them

@@ -134,7 +134,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
 /// Prints the address for a caller that does not know the port.
 fn announce(address: SocketAddr) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "listening at http://{address}")?;
+    writeln!(out, "listening on http://{address}")?;
     out.flush()
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct ShowArgs {
     /// Id of the job, a unique prefix, or @last
     job: String,
 
-    /// Show what each resume restored
+    /// Show each resume: downtime, recovered state, attempts
     #[arg(long)]
     resumes: bool,
 

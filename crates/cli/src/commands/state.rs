@@ -54,7 +54,7 @@ struct StateExportArgs {
     /// Id of the job, a unique prefix, or @last
     job: String,
 
-    /// Accepted for symmetry: the output is always JSON
+    /// Accepted for consistency; the output is always JSON
     #[arg(long)]
     json: bool,
 }

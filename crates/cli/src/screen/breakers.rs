@@ -70,7 +70,7 @@ fn change(record: &BreakerChangeView) -> String {
     let until = record.until.map(|until| format!(", until {until}"));
     let until = until.unwrap_or_default();
     let text = match record.change {
-        "configured" => "changed the settings",
+        "configured" => "configured",
         "failure" => {
             return format!("failure {} of {} in a row", record.failures, record.needed);
         }
@@ -119,12 +119,12 @@ pub(crate) fn sentence(breaker: &BreakerView, now: Timestamp) -> String {
         ("open", Some(since), Some(until)) if until.0 > now => {
             format!("open since {since}, next probe in {} at {until}", ahead(until.0.since(now)))
         }
-        ("open", Some(since), _) => format!("open since {since}, probes with the next start"),
+        ("open", Some(since), _) => format!("open since {since}, the next start is a probe"),
         ("half_open", _, _) => {
             let (calls, successes) = (settings.half_open_max_calls, breaker.successes);
             let who = match &breaker.probe {
                 Some(probe) => format!(", probed by job {} since {}", probe.job, probe.since),
-                None => ", probes with the next start".to_owned(),
+                None => ", the next start is a probe".to_owned(),
             };
             format!("half open, {successes} of {calls} successes{who}")
         }

@@ -60,7 +60,7 @@ pub(super) fn next_probe(
         }
         ("half_open", _, Some(_)) => "probing".to_owned(),
         ("closed", _, _) => "closed, releasing one at a time".to_owned(),
-        (_, _, _) => "probes with the next start".to_owned(),
+        (_, _, _) => "the next start is a probe".to_owned(),
     }
 }
 

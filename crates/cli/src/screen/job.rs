@@ -30,7 +30,7 @@ pub(crate) fn show(out: &mut impl Write, job: &JobView, layout: &JobLayout) -> i
     writeln!(out, "job {}  {name}", job.job)?;
     writeln!(out, "  status     {} (run {}{runner})", job.status.word(), job.run)?;
     writeln!(out, "  submitted  {}", job.submitted_at)?;
-    writeln!(out, "  so far     {}", counts(job))?;
+    writeln!(out, "  progress   {}", counts(job))?;
     if let Some(error) = &job.error {
         writeln!(out, "  error      {}", error_lines(error).join("\n             "))?;
     }
@@ -50,7 +50,8 @@ pub(crate) fn show(out: &mut impl Write, job: &JobView, layout: &JobLayout) -> i
 }
 
 pub(super) fn name(name: Option<&str>, workflow: Option<&str>) -> String {
-    plain(name.or(workflow).unwrap_or_default())
+    let file = workflow.and_then(|file| file.rsplit('/').next());
+    plain(name.or(file).unwrap_or_default())
 }
 
 fn counts(job: &JobView) -> String {

@@ -89,8 +89,11 @@ fn of_rule(rule: &BestEffortView, has_ended: bool, now: Timestamp) -> String {
             rule.failed
         );
     };
-    let open =
-        if rule.on_complete == "leave" && rule.open > 0 { "; items still running will be late" } else { "" };
+    let open = if rule.on_complete == "leave" && rule.open > 0 {
+        "; results of items still running will be late"
+    } else {
+        ""
+    };
     format!("{}: {}{open}", completion.reason, outcome(completion))
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn show(out: &mut impl Write, view: &ResumesView) -> io::Result<()> {
         writeln!(out, "    downtime  {} ({why})", measured(resume.downtime_ms.0))?;
         writeln!(
             out,
-            "    restored  {} running, {} waiting, {}{} done, {} pending",
+            "    recovered {} running, {} waiting, {}{} done, {} pending",
             found.running,
             found.waiting,
             held(Some(found.held)),

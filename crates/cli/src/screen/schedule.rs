@@ -109,7 +109,7 @@ pub(crate) fn table(out: &mut impl Write, mut plan: RetryPlan, colour: bool) -> 
         Some(reason) => {
             writeln!(out, "stops after {made} ({attempts}): {}", why(reason, &plan))
         }
-        None => writeln!(out, "unlimited; these are the first {made} (use --retries to show more)"),
+        None => writeln!(out, "unlimited; these are the first {made} (use `--retries` to show more)"),
     }
 }
 

@@ -76,7 +76,7 @@ fn an_interrupted_job_says_what_resuming_will_do() {
 job 7f3k  nightly
   status     interrupted (run 1)
   submitted  2023-11-14T22:13:20.000Z
-  so far     0 of 3 items succeeded; 2 attempts
+  progress   0 of 3 items succeeded; 2 attempts
   map        running, 0 of 3 done, 1 running, 1 waiting
   sum        waiting
     north: attempt 1 of 3 failed (exit status 1: no answer); retry 1 of 2 due now
@@ -88,7 +88,7 @@ job 7f3k  nightly
 job 7f3k  nightly
   interrupted: its process died; resume with `undaunted resume 7f3k`
   0 of 3 items succeeded; 2 attempts
-  pool           none: only the limits of each command apply
+  pool           none; only the limits of each command apply
   deadline       each item has 1m40s from its first start
 
   north: waiting for retry 1 of 2 (attempt 2 of 3), due since 2023-11-14T22:13:40.000Z
@@ -104,7 +104,7 @@ job 7f3k  item north
     failure    exit status 1: no answer
     rule       none matched; a transient failure is retried
     delay      10s computed, 10s capped, 10s drawn
-    so         retry 1 of 2 (attempt 2 of 3) in 10s, due 2023-11-14T22:13:40.000Z
+    decision   retry 1 of 2 (attempt 2 of 3) in 10s, due 2023-11-14T22:13:40.000Z
     retries    0 → 1 of 2
     budget     0s → 10s of 30s
     expires    2023-11-14T22:14:00.000Z, if the job is not running by then
@@ -131,7 +131,7 @@ fn the_deadlines_of_items_do_not_advance_while_their_job_is_suspended() {
 job 7f3k  nightly
   status     suspended (run 1)
   submitted  2023-11-14T22:13:20.000Z
-  so far     0 of 3 items succeeded; 2 attempts
+  progress   0 of 3 items succeeded; 2 attempts
   map        running, 0 of 3 done, 2 waiting
   sum        waiting
     north: attempt 1 of 3 failed (exit status 1: no answer); retry 1 of 2 due now
@@ -144,7 +144,7 @@ job 7f3k  nightly
 job 7f3k  nightly
   suspended; resume with `undaunted resume 7f3k`
   0 of 3 items succeeded; 2 attempts
-  pool           none: only the limits of each command apply
+  pool           none; only the limits of each command apply
   deadline       each item has 1m40s from its first start
 
   north: waiting for retry 1 of 2 (attempt 2 of 3), due since 2023-11-14T22:13:40.000Z
@@ -180,7 +180,7 @@ fn a_cancelled_job_continues_nothing() {
 job 7f3k  nightly
   status     cancelled (run 1)
   submitted  2023-11-14T22:13:20.000Z
-  so far     0 of 3 items succeeded, 2 skipped, 1 never started; 2 attempts; took 10s
+  progress   0 of 3 items succeeded, 2 skipped, 1 never started; 2 attempts; took 10s
   map        cancelled, 0 of 3 done, 2 skipped
   sum        not started
   deadline   each item has 1m40s from its first start
@@ -190,7 +190,7 @@ job 7f3k  nightly
 job 7f3k  nightly
   cancelled (cancelled): Cancelled
   0 of 3 items succeeded, 2 skipped, 1 never started; 2 attempts; took 10s
-  pool           none: only the limits of each command apply
+  pool           none; only the limits of each command apply
   deadline       each item has 1m40s from its first start
   never started  south (cancelled)
 ---
@@ -217,7 +217,7 @@ fn a_retry_refused_after_downtime_says_how_late_it_was() {
 job 7f3k  nightly
   status     interrupted (run 2)
   submitted  2023-11-14T22:13:20.000Z
-  so far     0 of 3 items succeeded, 1 dead letter; 2 attempts
+  progress   0 of 3 items succeeded, 1 dead letter; 2 attempts
   error      Retry budget expired during downtime (budget 30s); last error: exit status 1: no answer
   map        running, 0 of 3 done, 1 running, 1 dead
     dead: north (retry_budget_expired)
@@ -231,7 +231,7 @@ job 7f3k  nightly
   interrupted: its process died; resume with `undaunted resume 7f3k`
   0 of 3 items succeeded, 1 dead letter; 2 attempts
   first failure  Retry budget expired during downtime (budget 30s); last error: exit status 1: no answer
-  pool           none: only the limits of each command apply
+  pool           none; only the limits of each command apply
   deadline       each item has 1m40s from its first start
 
   north: dead letter (retry_budget_expired): Retry budget expired during downtime

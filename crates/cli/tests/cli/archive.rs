@@ -125,14 +125,15 @@ fn a_refused_archive_or_restore_is_reported_with_its_exit_code() {
     home.run(&["run", "w.yaml"]).exits(4);
     home.write("taken", "");
     let taken = home.run(&["archive", "@last", "--to", "taken"]).exits(7);
-    assert!(taken.err.contains("/taken` cannot be used: "), "{}", taken.err);
+    assert!(taken.err.starts_with("error: cannot use `") && taken.err.contains("/taken`: "), "{}", taken.err);
     let file = home.run(&["archive", "@last", "--to", "kept"]).exits(0).out;
     let text = std::fs::read_to_string(file.trim()).expect("a file");
     let cut = text.trim_end().rsplit_once('\n').expect("lines").0;
     home.write("cut.jsonl", &format!("{cut}\n"));
     let refused = home.run(&["restore", "cut.jsonl"]).exits(3);
     let number = text.lines().count();
-    let expected = format!("error: line {number} of `cut.jsonl`: the file ends here");
+    let expected =
+        format!("error: line {number} of `cut.jsonl`: the file is truncated: its last line is missing");
     assert!(refused.err.starts_with(&expected), "{}", refused.err);
     home.write("altered.jsonl", &text.replacen("\"attempt_", "\"Attempt_", 1));
     home.run(&["restore", "altered.jsonl"]).exits(3);

@@ -134,7 +134,7 @@ fn a_malformed_setting_of_the_operator_is_named() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         text(&output.stderr),
-        "error: the environment variable RETRY_BUDGET_MAX must be a number from 0, not `many`\n"
+        "error: the environment variable RETRY_BUDGET_MAX must be a number of at least 0, not `many`\n"
     );
 }
 

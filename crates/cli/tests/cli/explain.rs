@@ -53,7 +53,7 @@ job JOB item north
     failure exit status 3: north does not answer
     rule none matched; a transient failure is retried
     delay 150ms computed, 150ms capped, 150ms drawn
-    so retry 1 of 3 (attempt 2 of 4) in 150ms, due TIME
+    decision retry 1 of 3 (attempt 2 of 4) in 150ms, due TIME
     retries 0 → 1 of 3
     budget 0s → 150ms of 400ms
     expires TIME, if the job is not running by then
@@ -64,7 +64,7 @@ job JOB item north
     failure exit status 3: north does not answer
     rule none matched; a transient failure is retried
     delay 300ms computed, 200ms capped, 200ms drawn
-    so retry 2 of 3 (attempt 3 of 4) in 200ms, due TIME
+    decision retry 2 of 3 (attempt 3 of 4) in 200ms, due TIME
     retries 1 → 2 of 3
     budget 150ms → 350ms of 400ms
     expires TIME, if the job is not running by then

@@ -83,7 +83,7 @@ job JOB item north
     failure exit status 3: connection refused
     rule none matched; a transient failure is retried
     delay 50ms computed, 50ms capped, 50ms drawn
-    so retry 1 of 3 (attempt 2 of 4) in 50ms, due TIME
+    decision retry 1 of 3 (attempt 2 of 4) in 50ms, due TIME
     retries 0 → 1 of 3
     delays 0s → 50ms in total, no budget
 
@@ -168,7 +168,7 @@ fn a_job_in_an_outage_says_what_is_held_and_by_what() {
 job JOB orders
   interrupted: its process died; resume with `undaunted resume JOB`
   0 of 3 items succeeded; 1 attempt
-  pool none: only the limits of each command apply
+  pool none; only the limits of each command apply
   breaker payments: open since TIME, next probe in SOON at TIME; holds 3 items of this job
 
   north: held by payments for SOON; next probe in SOON; 3 attempts left; fails if held for another SOON
@@ -192,7 +192,7 @@ job JOB orders
 job JOB orders
   status interrupted (run 1)
   submitted TIME
-  so far 0 of 3 items succeeded; 1 attempt
+  progress 0 of 3 items succeeded; 1 attempt
   map running, 0 of 3 done, 3 held
     north: held by payments for SOON; next probe in SOON; 3 attempts left; fails if held for another SOON
     east: held by payments for SOON; next probe in SOON; this item probes first; 4 attempts left; fails if held for another SOON
@@ -212,10 +212,10 @@ fn a_resume_restores_what_was_held() {
     let (home, job) = held();
     let mut run = home.command(&["resume", &job]).spawn().expect("it runs");
     let resumes = || home.run(&["show", &job, "--resumes"]).out;
-    while !resumes().contains("restored") {}
+    while !resumes().contains("recovered") {}
     run.kill().expect("killed");
     run.wait().expect("gone");
-    assert!(resumes().contains("restored  0 running, 0 waiting, 3 held, 0 done, 0 pending"), "{}", resumes());
+    assert!(resumes().contains("recovered 0 running, 0 waiting, 3 held, 0 done, 0 pending"), "{}", resumes());
     let json = home.json(&["show", &job, "--resumes", "--json"]);
     let json = json.first().expect("an object");
     assert_eq!(at(json, "/resumes/0/restored/held"), 3);
@@ -249,7 +249,7 @@ payments open open since TIME, next probe in SOON at TIME
 breaker payments: open since TIME, next probe in SOON at TIME
   opens for 1h after 1 failure; 3 successes close it
   while open, commands are held for at most 2h and use no attempts
-  TIME job JOB changed the settings
+  TIME job JOB configured
   TIME job JOB opened, until TIME
 close it now: undaunted breaker reset payments
 
@@ -277,7 +277,7 @@ close it now: undaunted breaker reset payments
 breaker payments: open since TIME, next probe in SOON at TIME
   opens for 1h after 1 failure; 3 successes close it
   while open, commands are held for at most 2h and use no attempts
-  TIME job JOB changed the settings
+  TIME job JOB configured
   TIME job JOB opened, until TIME
   TIME by hand reset
   TIME by hand tripped, until TIME
@@ -322,7 +322,7 @@ job JOB item charge
     failure exit status 3: connection refused
     rule none matched; a transient failure is retried
     delay 50ms computed, 50ms capped, 50ms drawn
-    so retry 1 of 3 (attempt 2 of 4) in 50ms, due TIME
+    decision retry 1 of 3 (attempt 2 of 4) in 50ms, due TIME
     retries 0 → 1 of 3
     delays 0s → 50ms in total, no budget
 
@@ -369,7 +369,7 @@ job JOB item charge
 breaker payments: closed, no failures
   opens for 300ms after 1 failure; 1 success closes it
   while open, commands are held and use no attempts
-  TIME job JOB changed the settings
+  TIME job JOB configured
   TIME job JOB opened, until TIME
   TIME job JOB half open; first probe
   TIME job JOB closed; enough probes succeeded
@@ -432,7 +432,7 @@ job JOB item charge
   charge held by payments
     at TIME
     why held by a rule; next probe at TIME
-    so retry 1 of 3 (attempt 2 of 4) when released
+    decision retry 1 of 3 (attempt 2 of 4) when released
     retries 0 → 1 of 3
     delays 0s → 0s in total, no budget
     attempts 3 left, none used

@@ -82,7 +82,7 @@ job JOB completed
 job JOB regions
   status completed (run 1)
   submitted TIME
-  so far 2 of 4 items succeeded, 2 not waited for; 4 attempts; took SOON
+  progress 2 of 4 items succeeded, 2 not waited for; 4 attempts; took SOON
   map completed, 2 of 4 done, 2 not waited for
     not waited for: south (cancelled)
     not waited for: west (cancelled)
@@ -98,7 +98,7 @@ job JOB regions
 job JOB regions
   completed
   2 of 4 items succeeded, 2 not waited for; 4 attempts; took SOON
-  pool none: only the limits of each command apply
+  pool none; only the limits of each command apply
   completion min_dcs_reached (2/2): 2 of 4 succeeded, 2 required; 2 not waited for
   not waited for south (cancelled), west (cancelled)
 
@@ -142,7 +142,7 @@ job JOB completed below its minimum (deadline)
 job JOB regions
   status partial (run 1)
   submitted TIME
-  so far 2 of 4 items succeeded, 1 dead letter, 1 not waited for; 5 attempts; took SOON
+  progress 2 of 4 items succeeded, 1 dead letter, 1 not waited for; 5 attempts; took SOON
   error deadline_expired (completed: 2): 3 of 4 had to succeed
   map completed, 2 of 4 done, 1 dead, 1 not waited for
     dead: west (attempts)
@@ -160,7 +160,7 @@ job JOB regions
   completed below its minimum (deadline): deadline passed: 2 of 4 succeeded, 1 failed, 3 required
   2 of 4 items succeeded, 1 dead letter, 1 not waited for; 5 attempts; took SOON
   first failure deadline_expired (completed: 2): 3 of 4 had to succeed
-  pool none: only the limits of each command apply
+  pool none; only the limits of each command apply
   completion deadline_expired (completed: 2): deadline passed: 2 of 4 succeeded, 1 failed, 3 required; 1 not waited for
   not waited for south (deadline)
 
@@ -182,7 +182,7 @@ fn late_results_are_reported() {
 job JOB regions
   map: 4 items, 2 at a time
   map: 2 of 4 succeeded, 2 required; 2 not waited for
-  south: late result, succeeded, not counted
+  south: late result: succeeded, not counted
 job JOB completed
   2 of 4 items succeeded, 2 not waited for; 4 attempts; took SOON
   min_dcs_reached (2/2): 2 of 4 succeeded, 2 required; not waited for: south, west
@@ -195,7 +195,7 @@ job JOB completed
 job JOB regions
   status completed (run 1)
   submitted TIME
-  so far 2 of 4 items succeeded, 2 not waited for; 4 attempts; took SOON
+  progress 2 of 4 items succeeded, 2 not waited for; 4 attempts; took SOON
   map completed, 2 of 4 done, 2 not waited for
     not waited for: south (cancelled)
     not waited for: west (cancelled)
@@ -245,7 +245,7 @@ fn a_pool_says_who_used_it_and_can_be_topped_up() {
 job JOB orders
   status partial (run 1)
   submitted TIME
-  so far 2 of 3 items succeeded, 1 dead letter; 5 attempts, 2 retries, 2ms of delays; took SOON
+  progress 2 of 3 items succeeded, 1 dead letter; 5 attempts, 2 retries, 2ms of delays; took SOON
   error The job's retry pool is used up: job_budget_exhausted (2/2); last error: exit status 3: connection refused
   map completed, 2 of 3 done, 1 dead
     dead: north (job_budget_exhausted)
@@ -309,7 +309,7 @@ fn a_job_without_a_pool_says_what_bounds_it() {
     snapbox::assert_data_eq!(
         none.out.replace(&job, "JOB"),
         snapbox::str![[r"
-job JOB has no retry pool: only the limits of each command apply
+job JOB has no retry pool; only the limits of each command apply
 to give a workflow one, set `retry_budget: 20` at its top level
 
 "]]
@@ -318,7 +318,7 @@ to give a workflow one, set `retry_budget: 20` at its top level
     snapbox::assert_data_eq!(
         none.err.replace(&job, "JOB"),
         snapbox::str![[r"
-error: job JOB has no retry pool: only the limits of each command apply; change them with `undaunted resume JOB --update FILE`
+error: job JOB has no retry pool; only the limits of each command apply; change them with `undaunted resume JOB --update FILE`
 
 "]]
     );

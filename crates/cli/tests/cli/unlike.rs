@@ -37,7 +37,7 @@ fn matches(shown: &[String], printed: &[String]) -> bool {
 fn without_chance(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let first = words.first().copied().unwrap_or_default();
-    let standing = ["resuming;", "restored", "attempts"].contains(&first);
+    let standing = ["resuming;", "recovered", "attempts"].contains(&first);
     let listed = words.get(1) == Some(&"interrupted");
     let indent = line.chars().take_while(|sign| *sign == ' ').count();
     let mut plain: Vec<String> = Vec::new();

@@ -204,7 +204,7 @@ fn a_log_that_is_not_read_delays_no_flow() {
     let mut server = command.spawn().unwrap();
     let address = Sandbox::eventually("a server that listens", || {
         let stdout = std::fs::read_to_string(&stdout).unwrap();
-        let stdout = stdout.strip_prefix("listening at http://")?;
+        let stdout = stdout.strip_prefix("listening on http://")?;
         Some(stdout.strip_suffix('\n')?.parse().unwrap())
     });
     let ask = |path: &str, body: &Value| {

@@ -41,7 +41,7 @@ impl RunningServer {
         let (mut running, out) = Self::launch(sandbox, args, variables);
         let address = Sandbox::eventually("a server that listens", || {
             let output = fs::read_to_string(&out).unwrap();
-            let address = output.strip_prefix("listening at http://");
+            let address = output.strip_prefix("listening on http://");
             let address = address.and_then(|it| it.strip_suffix('\n'));
             assert!(address.is_some() || !running.has_ended(), "{}", running.stderr());
             Some(address?.parse().unwrap())

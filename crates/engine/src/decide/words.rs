@@ -12,10 +12,10 @@ pub fn describe_cause(cause: FailureCause) -> String {
             None => format!("killed by signal {signal}"),
         },
         FailureCause::Timeout => "timed out".to_owned(),
-        FailureCause::Network => "the connection failed".to_owned(),
+        FailureCause::Network => "connection failed".to_owned(),
         FailureCause::Status(status) => format!("HTTP {status}"),
-        FailureCause::Refused => "refused by the other side".to_owned(),
-        FailureCause::Unreadable => "the output cannot be used".to_owned(),
+        FailureCause::Refused => "the service reported a failure".to_owned(),
+        FailureCause::Unreadable => "invalid output".to_owned(),
         FailureCause::Interrupted => "interrupted".to_owned(),
         _ => "failed".to_owned(),
     }

@@ -31,7 +31,7 @@ pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
     });
     let count = count.ok_or_else(|| {
         let names: Vec<String> = each.iter().map(|(name, _)| format!("`{name}`")).collect();
-        format!("{} together give more than {MAX_ITEMS} items", names.join(" and "))
+        format!("{} together produce more than {MAX_ITEMS} items", names.join(" and "))
     })?;
     let alone = each.is_empty();
     let items = (0..count).map(|number| {

@@ -251,7 +251,7 @@ impl EntryBuilder<'_> {
             FailureClass::Permanent if usual == FailureClass::Permanent => {
                 "none matched; a permanent failure is not retried"
             }
-            FailureClass::Permanent => "none matched; `retry_on` does not name it",
+            FailureClass::Permanent => "none matched; `retry_on` does not list it",
         };
         text.to_owned()
     }

@@ -138,7 +138,7 @@ const TEXTS: ValueShape =
 
 /// The actions of a command; the name of an agent is another.
 pub(super) const ACTIONS: &[MappingKey] = keys! {
-    shell: ValueShape::Text, "A shell text to run.";
+    shell: ValueShape::Text, "A shell script to run.";
     claude: ValueShape::Text, "A prompt for the agent `claude`.";
     http: ValueShape::Keys(MappingTable::Http), "An HTTP request.";
     write_file: ValueShape::Keys(MappingTable::WriteFile), "A file to write.";
@@ -166,7 +166,7 @@ const COMPLETION: &[MappingKey] = keys! {
     best_effort: ValueShape::Flag, "Whether the step may complete without all items.";
     best_effort_min_dcs: ValueShape::Count, "How many items have to succeed.";
     best_effort_deadline_seconds: ValueShape::Number, "How long to wait for them, in seconds (default 300).";
-    on_complete: ValueShape::Words(&["cancel", "leave"]), "What to do with attempts that still run then.";
+    on_complete: ValueShape::Words(&["cancel", "leave"]), "What to do with attempts that are still running then.";
 };
 
 tables! {
@@ -180,7 +180,7 @@ tables! {
         steps: ValueShape::ListOf(&ValueShape::Keys(MappingTable::FlowStep)), "The steps of a flow.";
         goals: ValueShape::ListOf(&ValueShape::Text), "The steps that the flow has to reach.";
         init: ValueShape::MapOf(&ValueShape::Anything), "The initial attributes of a flow.";
-        shell: ValueShape::Text, "The shell that runs `shell:` texts (default /bin/sh).";
+        shell: ValueShape::Text, "The shell that runs `shell` commands (default /bin/sh).";
         agents: ValueShape::MapOf(&ValueShape::ListOf(&ValueShape::Text)), "Programs that take a prompt: a name and its arguments, one of them `{prompt}`.";
         env: TEXTS, "Environment variables of every command.";
         secrets: ValueShape::MapOf(&ValueShape::Keys(MappingTable::Secret)), "Environment variables whose values are never recorded.";
@@ -201,19 +201,19 @@ tables! {
         on_interrupt: ValueShape::Words(&["retry", "stop"]), "What to do about an attempt whose process was lost.";
     }
     Handler "a failure handler" + ACTIONS + RUNNING {
-        commands: ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command)), "Several commands, in order; the first failure ends them.";
-        max_attempts: ValueShape::Count, "How often the handler and the command are run again together.";
+        commands: ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command)), "Several commands, run in order until one fails.";
+        max_attempts: ValueShape::Count, "How many times to run the handler and then the command again.";
         fail_workflow: ValueShape::Flag, "Whether the command counts as failed even if the handler succeeds.";
         retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How it is retried; a handler inherits nothing.";
     }
     Map "a map" + COMPLETION {
         input: ValueShape::AnyOf(&[ValueShape::Text, ValueShape::Keys(MappingTable::Input)]), "Where the items come from.";
         json_path: ValueShape::Text, "The JSONPath of the items in a JSON document.";
-        filter: ValueShape::Text, "The condition for taking an item.";
+        filter: ValueShape::Text, "A condition that selects items.";
         sort_by: ValueShape::Text, "The order of the items.";
-        distinct: ValueShape::Text, "Take only the first of the items that are equal in this field.";
+        distinct: ValueShape::Text, "Take only the first item for each value of this field.";
         offset: ValueShape::Count, "How many items to skip at the beginning.";
-        max_items: ValueShape::Count, "How many items to take at most.";
+        max_items: ValueShape::Count, "The largest number of items to take.";
         max_parallel: ValueShape::AnyOf(&[ValueShape::Count, ValueShape::Text]), "How many items run at a time (default 10): a number or `$VARIABLE`.";
         agent_template: COMMANDS, "The commands for one item.";
         agent_timeout_secs: ValueShape::Number, "The time limit of one item in seconds, delays included.";
@@ -223,7 +223,7 @@ tables! {
     Input "an input" {
         file: ValueShape::Text, "A file.";
         format: ValueShape::Words(&["json", "jsonl", "csv", "tsv", "lines"]), "The format (default: by the extension of the file).";
-        shell: ValueShape::Text, "A shell text whose output is read.";
+        shell: ValueShape::Text, "A shell script whose output is the input.";
     }
     TimeoutConfig "a timeout_config" {
         timeout: ValueShape::Duration, "The time limit of one attempt.";
@@ -240,8 +240,8 @@ tables! {
         backoff: ValueShape::AnyOf(&[ValueShape::Strategy, ValueShape::Keys(MappingTable::Backoff)]), "How the delay grows (default exponential with base 2).";
         initial_delay: ValueShape::Duration, "The first delay (default 1s).";
         max_delay: ValueShape::Duration, "The cap of every delay, before jitter (default 30s).";
-        jitter: ValueShape::AnyOf(&[ValueShape::Flag, ValueShape::Words(&["full", "equal", "decorrelated"])]), "How delays are spread (default false).";
-        jitter_factor: ValueShape::Number, "How far `jitter: true` spreads them, from 0 to 1 (default 0.3).";
+        jitter: ValueShape::AnyOf(&[ValueShape::Flag, ValueShape::Words(&["full", "equal", "decorrelated"])]), "How delays are randomized (default false).";
+        jitter_factor: ValueShape::Number, "How far `jitter: true` spreads delays, from 0 to 1 (default 0.3).";
         retry_budget: ValueShape::Duration, "The limit on the sum of all delays.";
         max_retry_after: ValueShape::Duration, "The longest Retry-After that is honoured (default 5m).";
         retry_on: ValueShape::ListOf(&ValueShape::AnyOf(&[ValueShape::Words(&["network", "timeout", "server_error", "rate_limit"]), ValueShape::Keys(MappingTable::Pattern)])), "Which failures are retried (default: everything transient).";
@@ -273,7 +273,7 @@ tables! {
     }
     Http "an http command" {
         method: ValueShape::Words(&HTTP_METHODS), "The method (default GET).";
-        url: ValueShape::Text, "The address.";
+        url: ValueShape::Text, "The URL.";
         headers: TEXTS, "Headers to send.";
         body: ValueShape::Anything, "The body: text as it is, anything else as JSON.";
         expect: ValueShape::Statuses, "Statuses that count as success (default 200-299).";
@@ -298,17 +298,17 @@ tables! {
         name: ValueShape::Text, "The name to display.";
         r#type: ValueShape::Words(&STEP_TYPES), "How the step runs.";
         http: ValueShape::Keys(MappingTable::FlowHttp), "The service that runs the step.";
-        flow: ValueShape::Keys(MappingTable::FlowGoals), "The flow that runs as the step.";
+        flow: ValueShape::Keys(MappingTable::FlowGoals), "The flow to run as the step.";
         predicate: ValueShape::Keys(MappingTable::Predicate), "The condition for running the step.";
         work_config: ValueShape::Keys(MappingTable::WorkConfig), "How its items are retried, with delays in milliseconds.";
-        memoizable: ValueShape::Flag, "Whether results may be used again.";
+        memoizable: ValueShape::Flag, "Whether results may be reused.";
         labels: TEXTS, "Labels of the step.";
         attributes: ValueShape::MapOf(&ValueShape::Keys(MappingTable::Attribute)), "Its inputs and outputs.";
         breaker: BREAKER, "Its circuit breaker: `true`, or the settings (default none).";
     }
     FlowHttp "the http of a flow step" {
-        endpoint: ValueShape::Text, "The address to call.";
-        health_check: ValueShape::Text, "The address of its health check.";
+        endpoint: ValueShape::Text, "The URL to call.";
+        health_check: ValueShape::Text, "The URL of its health check.";
         timeout: ValueShape::Count, "The time limit of a call in milliseconds (default 30000).";
         completion_timeout: ValueShape::Count, "How long to wait for the result of an async step, in milliseconds (default 24 hours).";
     }

@@ -165,8 +165,8 @@ fn assembling_a_flow_reports_conflicts_between_its_steps() {
     let mut missing = steps();
     missing.remove(0);
     let why = assembled(&missing, None, &aim("b")).unwrap_err();
-    let said = "step `b` needs `p`, which no step gives \
-                (give it in `init`, or as an output `p` of a step)";
+    let said = "step `b` needs `p`, which no step provides \
+                (set it in `init`, or add it as an output of a step)";
     assert_eq!(why, [said]);
 }
 

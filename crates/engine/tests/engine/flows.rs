@@ -62,8 +62,8 @@ fn a_flow_that_cannot_be_planned_is_refused() {
         ("b", "y: {role: required}, x: {role: output}", ""),
     ];
     for (text, message) in [
-        (flow_text("a", "", &[needs]), "needs `x`, which no step gives"),
-        (flow_text("unknown", "x: 1", &[needs]), "there is no step `unknown`"),
+        (flow_text("a", "", &[needs]), "needs `x`, which no step provides"),
+        (flow_text("unknown", "x: 1", &[needs]), "step `unknown` not found"),
         (flow_text("", "x: 1", &[needs]), "a flow needs at least one goal"),
         (flow_text("a", "", &cycle), "wait for each other"),
         (flow_text("a", "x: 1", &[needs, needs]), "two steps"),
@@ -72,7 +72,7 @@ fn a_flow_that_cannot_be_planned_is_refused() {
             flow_text("a", "", &[("a", "x: {role: output, for_each: true}", "")]),
             "an output cannot have `for_each`",
         ),
-        (flow_text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]), "not valid JSON"),
+        (flow_text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]), "is not valid JSON"),
         (flow_text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]), "not valid CEL"),
         (flow_text("a", "", &[("a", "", ", predicate: {language: lua, script: x}")]), "lua"),
         (flow_text("a", "", &[("a", "", ", memoizable: true")]), "memoizable"),
@@ -186,7 +186,7 @@ fn for_each_inputs_must_be_arrays_with_a_bounded_product() {
     let many = json!(many).to_string();
     for (init, message) in [
         ("x: 5, y: [1]".to_owned(), "`x` has `for_each`, but its value is not an array"),
-        (format!("x: {many}, y: {many}"), "`x` and `y` together give more than 100000 items"),
+        (format!("x: {many}, y: {many}"), "`x` and `y` together produce more than 100000 items"),
     ] {
         let test = flow("a", &init, &[("a", each, ONCE)]);
         let report = test.report();

@@ -193,7 +193,7 @@ pub(super) fn word_of<T: de::DeserializeOwned>(word: &str) -> Option<T> {
 }
 
 impl Scalar for Attempts {
-    const ACCEPTED: &'static str = "a number of retries from 0 to 4294967295, or `unlimited`";
+    const ACCEPTED: &'static str = "a number of retries, or `unlimited`";
 
     fn from_number(number: i64) -> Option<Self> {
         u32::try_from(number).ok().map(Self::AtMost)

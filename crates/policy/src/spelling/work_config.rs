@@ -85,10 +85,9 @@ impl WorkConfig {
     pub fn retry_config(&self, defaults: &WorkDefaults) -> Result<RetryConfig, PolicyError> {
         let attempts = match self.max_retries.unwrap_or(0) {
             -1 => Attempts::Unlimited,
-            retries => Attempts::AtMost(
-                u32::try_from(retries)
-                    .map_err(|_| refused("max_retries", retries, "a number from 0, or -1 for unlimited"))?,
-            ),
+            retries => Attempts::AtMost(u32::try_from(retries).map_err(|_| {
+                refused("max_retries", retries, "a number of at least 0, or -1 for unlimited")
+            })?),
         };
         let backoff = millis("backoff", self.backoff)?;
         // Some clients send 0 for an absent integer. A cap of 0 would be a hot loop.
@@ -97,7 +96,7 @@ impl WorkConfig {
             && cap < first
         {
             let cap = self.max_backoff.unwrap_or_default();
-            return Err(refused("max_backoff", cap, "a number that is not below `backoff`"));
+            return Err(refused("max_backoff", cap, "a number of at least `backoff`"));
         }
         Ok(settings(
             attempts,
@@ -123,7 +122,7 @@ fn settings(attempts: Attempts, first: Duration, cap: Duration, growth: BackoffT
 fn millis(field: &'static str, value: Option<i64>) -> Result<Option<Duration>, PolicyError> {
     let read = |number| {
         let millis = u64::try_from(number);
-        let millis = millis.map_err(|_| refused(field, number, "a number of milliseconds from 0"));
+        let millis = millis.map_err(|_| refused(field, number, "a number of milliseconds of at least 0"));
         millis.map(Duration::from_millis)
     };
     value.map(read).transpose()

@@ -59,7 +59,7 @@ fn begin(
     if job.id() == header.job {
         Ok(job)
     } else {
-        Err(lines.unfit("the record belongs to another job than the first line names"))
+        Err(lines.unfit("the record belongs to a different job than the one named in line 1"))
     }
 }
 
@@ -86,10 +86,10 @@ impl<R: Read> ArchiveReader<'_, R> {
         let read = line.read_until(b'\n', &mut self.text);
         read.map_err(ArchiveError::io(self.path))?;
         if self.text.is_empty() {
-            return Err(self.unfit("the file ends before its last line"));
+            return Err(self.unfit("the file is truncated: its last line is missing"));
         }
         if self.text.last() != Some(&b'\n') {
-            return Err(self.unfit("the file ends within this line"));
+            return Err(self.unfit("the file is truncated in this line"));
         }
         let parsed = serde_json::from_slice(&self.text);
         parsed.map_err(|error| self.unfit(&format!("not valid JSON: {error}")))

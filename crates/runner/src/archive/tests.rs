@@ -343,7 +343,7 @@ fn the_error_of_a_damaged_archive_names_the_line() {
     assert_eq!(with(0, "\"version\":1", "\"version\":0").0, 1);
     assert_eq!(with(0, "wf-1", "../wf-1").0, 1);
     assert_eq!(with(0, "\"archive\"", "\"report\""), (1, "not an archive of a job".to_owned()));
-    let other = (2, "the record belongs to another job than the first line names".to_owned());
+    let other = (2, "the record belongs to a different job than the one named in line 1".to_owned());
     assert_eq!(with(0, "wf-1", "wf-2"), other);
     assert_eq!(with(2, "\"seq\":2", "\"seq\":3").0, 3);
     assert_eq!(with(2, "job_", "item_").0, 3);

@@ -53,7 +53,7 @@ impl HttpAnswer {
     fn text(&self) -> Result<String, AnswerFailure> {
         let text = String::from_utf8(self.body.clone());
         text.map_err(|_| {
-            let error = "the answer is not valid UTF-8".to_owned();
+            let error = "the response is not valid UTF-8".to_owned();
             (FailureCause::Unreadable, Some(error))
         })
     }
@@ -70,7 +70,7 @@ pub enum StepResult {
 /// Reads the result of a step of a flow: `success`, and `outputs` or `error`.
 pub fn step_result(text: &str) -> StepResult {
     let unreadable =
-        |why: &str| StepResult::Unreadable(format!("the answer does not follow the protocol: {why}"));
+        |why: &str| StepResult::Unreadable(format!("the response does not follow the protocol: {why}"));
     let body: Value = match serde_json::from_str(text) {
         Ok(body) => body,
         Err(error) => return unreadable(&error.to_string()),
@@ -78,13 +78,13 @@ pub fn step_result(text: &str) -> StepResult {
     match (body.get("success"), body.get("outputs")) {
         (Some(Value::Bool(true)), None | Some(Value::Null)) => StepResult::Given("{}".to_owned()),
         (Some(Value::Bool(true)), Some(outputs @ Value::Object(_))) => StepResult::Given(outputs.to_string()),
-        (Some(Value::Bool(true)), Some(_)) => unreadable("`outputs` is not an object"),
+        (Some(Value::Bool(true)), Some(_)) => unreadable("`outputs` must be an object"),
         (Some(Value::Bool(false)), _) => {
             let error = body.get("error").and_then(Value::as_str);
-            let error = error.unwrap_or("the step answered `success: false` without an error");
+            let error = error.unwrap_or("the step returned `success: false` without an error");
             StepResult::Failed(error.to_owned())
         }
-        _ => unreadable("`success` is neither true nor false"),
+        _ => unreadable("`success` must be true or false"),
     }
 }
 

@@ -39,7 +39,7 @@ impl Calls {
     pub(super) fn cancel(&mut self, start: StartId) -> Option<AttemptEnd> {
         let withdraw = self.under_way.remove(&start)?;
         withdraw();
-        let error = "cancelled while waiting for the answer";
+        let error = "cancelled while waiting for the response";
         Some(failed(start, FailureCause::Interrupted, error))
     }
 
@@ -49,7 +49,7 @@ impl Calls {
         if attempt.is_accepted {
             return AttemptFate::Wait;
         }
-        let error = "the engine died before the answer came";
+        let error = "the engine died before the response arrived";
         AttemptFate::Ended(Box::new(AttemptEnd {
             at_once: matches!(attempt.action, Some(Action::Step(_))),
             ..failed(attempt.start, FailureCause::Interrupted, error)

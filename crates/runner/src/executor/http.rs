@@ -191,7 +191,7 @@ async fn attempt(client: &Client, mut order: HttpOrder) -> AttemptEnd {
     let answered = match order.timeout {
         Some(timeout) => tokio::time::timeout(timeout, done)
             .await
-            .unwrap_or_else(|_| Err((FailureCause::Timeout, format!("no answer within {timeout:?}")))),
+            .unwrap_or_else(|_| Err((FailureCause::Timeout, format!("no response within {timeout:?}")))),
         None => done.await,
     };
     let mut end = match answered {
@@ -235,7 +235,7 @@ fn headers(call: &HttpCall) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in &call.headers {
         if FRAMING.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            return Err(format!("header `{name}` cannot be set: it follows from the body"));
+            return Err(format!("header `{name}` cannot be set: it is derived from the body"));
         }
         // The value may hold a secret, so it is not shown.
         let wrong = || format!("the value of header `{name}` contains a character that is not allowed");
@@ -261,7 +261,7 @@ async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u
             if !expected {
                 break;
             }
-            let why = format!("the answer is longer than {most} bytes");
+            let why = format!("the response is longer than {most} bytes");
             return Err((FailureCause::Other(FailureClass::Permanent), why));
         }
     }
@@ -326,7 +326,7 @@ pub fn is_there(url: &str, patience: Duration) -> Result<(), String> {
     let url = address(url)?;
     let asked = async { tokio::time::timeout(patience, network.client.get(url).send()).await };
     let answer = network.runtime.block_on(asked);
-    let answer = answer.map_err(|_| format!("no answer within {patience:?}"))?;
+    let answer = answer.map_err(|_| format!("no response within {patience:?}"))?;
     let answer = answer.map_err(|error| causes_without_url(&error))?;
     match answer.status() {
         status if status.is_success() => Ok(()),

@@ -27,7 +27,7 @@ pub struct PlannedFlow {
 pub enum PlanError {
     #[error("step `{0}` is not registered")]
     UnknownStep(String),
-    #[error("no step and no `init` value provides the required `{}`", .0.join("`, `"))]
+    #[error("the flow requires `{}`, which neither a step nor `init` provides", .0.join("`, `"))]
     MissingInputs(Vec<String>),
     /// The steps form a cycle, or their definitions contradict each other.
     #[error("{0}")]

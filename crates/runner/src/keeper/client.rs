@@ -50,7 +50,7 @@ pub enum KeeperError {
     #[error("the keeper exited: {complaint}")]
     GaveUp { complaint: String },
     /// There was no answer, or not one of a keeper.
-    #[error("the keeper does not answer")]
+    #[error("the keeper is not responding")]
     Silent(#[source] io::Error),
     #[error(transparent)]
     Refused(#[from] KeeperRefusal),

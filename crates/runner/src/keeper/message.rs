@@ -77,7 +77,7 @@ pub enum KeeperRefusal {
     #[error("the message is malformed")]
     #[n(0)]
     Malformed,
-    #[error("the keeper is of another release")]
+    #[error("the keeper is from another release")]
     #[n(1)]
     Version,
     #[error("another engine is connected to the keeper")]

@@ -116,7 +116,7 @@ fn retry(out: &mut impl Write, decision: &DecisionView) -> io::Result<()> {
     let what = retry_of(decision.retry, decision.retries_allowed);
     let wait = decision.delay_ms.unwrap_or_default();
     if let Some(due) = decision.due_at {
-        writeln!(out, "    so         {what} in {}, due {due}", short(wait.0))?;
+        writeln!(out, "    decision   {what} in {}, due {due}", short(wait.0))?;
     }
     balances(out, decision, true)?;
     if let Some((deadline, due)) = decision.deadline.zip(decision.due_at) {
@@ -182,7 +182,7 @@ fn stop(out: &mut impl Write, entry: &StopEntry) -> io::Result<()> {
         refused(out, decision)?;
     }
     if entry.handled {
-        writeln!(out, "    so         its `on_failure` handler runs")?;
+        writeln!(out, "    decision   its `on_failure` handler runs")?;
     }
     Ok(())
 }
@@ -220,7 +220,7 @@ fn handled(out: &mut impl Write, entry: &HandlerSuccessEntry) -> io::Result<()> 
         if entry.again { "one more attempt" } else { "the item continues; the failure stays in the report" };
     writeln!(out, "\n  {}: its `on_failure` handler succeeded", entry.command)?;
     writeln!(out, "    at         {}", entry.at)?;
-    writeln!(out, "    so         {then}")
+    writeln!(out, "    decision   {then}")
 }
 
 fn held(out: &mut impl Write, entry: &HeldEntry) -> io::Result<()> {
@@ -235,7 +235,7 @@ fn held(out: &mut impl Write, entry: &HeldEntry) -> io::Result<()> {
         Some(decision) => {
             let what = retry_of(decision.retry, decision.retries_allowed);
             writeln!(out, "    why        held by a rule; {until}")?;
-            writeln!(out, "    so         {what} when released")?;
+            writeln!(out, "    decision   {what} when released")?;
             balances(out, decision, true)?;
         }
         None => writeln!(out, "    why        the breaker was {phase}; {until}")?,

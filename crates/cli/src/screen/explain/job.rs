@@ -22,7 +22,7 @@ pub(crate) fn show(out: &mut impl Write, view: &JobExplanation, now: Timestamp) 
         writeln!(out, "  first failure  {}", error_lines(error).join("\n                 "))?;
     }
     if view.pool.is_none() {
-        writeln!(out, "  pool           none: only the limits of each command apply")?;
+        writeln!(out, "  pool           none; only the limits of each command apply")?;
     }
     for (label, fact) in limits::facts(&view.limits(), &view.job, view.status, now) {
         writeln!(out, "  {label:<14} {fact}")?;

@@ -119,5 +119,5 @@ pub(super) fn late_result(job: &Job, late: &LateResult) -> String {
         Some(reason) => format!("failed ({reason})"),
     };
     let counts = if late.counted { "counted" } else { "not counted" };
-    format!("  {name}: late result, {result}, {counts}")
+    format!("  {name}: late result: {result}, {counts}")
 }

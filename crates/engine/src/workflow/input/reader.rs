@@ -125,7 +125,7 @@ fn read_json_lines(text: &str) -> Result<Vec<Value>, InputError> {
             serde_json::from_str(line).map_err(|error| {
                 let refused = refusal(&error, line, InputFormat::JsonLines).at_line(number);
                 if error.is_eof() {
-                    return refused.help("for a value over several lines, use the format `json`");
+                    return refused.help("for a value that spans several lines, use the format `json`");
                 }
                 refused
             })

@@ -28,13 +28,14 @@ impl WorkflowReader<'_> {
         };
         if let Some(second) = second {
             let (one, other) = (&first.key, &second.key);
-            let message = format!("a command has one action; this one has `{one}` and `{other}`");
+            let message =
+                format!("a command can have only one action, but this one has `{one}` and `{other}`");
             self.problem(DiagnosticCode::Conflict, second.key_span, message);
         }
         match &*first.key {
             "shell" => {
                 if matches!(&first.node.value, YamlValue::Text(text) if text.trim().is_empty()) {
-                    self.problem(DiagnosticCode::WrongValue, first.key_span, "the shell text is empty");
+                    self.problem(DiagnosticCode::WrongValue, first.key_span, "the shell script is empty");
                 }
                 self.shell_template(&first.node).map(Action::Shell)
             }
@@ -98,13 +99,13 @@ impl WorkflowReader<'_> {
         let plain = plain.or_else(|| url.strip_prefix("https://"));
         let template = url.contains("${");
         if template && !templates {
-            let message = "the address of a flow step cannot contain `${…}`";
+            let message = "the endpoint of a flow step cannot contain `${…}`";
             return self.problem(DiagnosticCode::WrongValue, node.span, message);
         }
         let host = plain.and_then(|rest| rest.split(['/', '?', '#']).next());
         if host.is_some_and(|host| host.contains('@')) && !templates {
             let message =
-                "the address of a flow step cannot contain a user name or password: it is not kept secret";
+                "the endpoint of a flow step cannot contain a user name or password: it is not kept secret";
             return self.problem(DiagnosticCode::WrongValue, node.span, message);
         }
         if url.starts_with("${")
@@ -112,8 +113,8 @@ impl WorkflowReader<'_> {
         {
             return;
         }
-        let message = format!("`{url}` is not an HTTP address");
-        self.wrong(node.span, message, "write an address that begins with `http://` or `https://`");
+        let message = format!("`{url}` is not an HTTP URL");
+        self.wrong(node.span, message, "write a URL that begins with `http://` or `https://`");
     }
 
     fn write_file(&mut self, node: &YamlNode<'_>) -> Option<WriteFile> {

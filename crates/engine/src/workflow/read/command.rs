@@ -193,7 +193,7 @@ impl WorkflowReader<'_> {
         if !name.starts_with(first) || !name.chars().all(rest) || taken {
             let message = format!("`{name}` cannot be the name of an output");
             let help = if taken {
-                "choose another name: this one already has a meaning"
+                "choose another name; this one is reserved"
             } else {
                 "use letters, digits and `_`, and begin with a letter"
             };

@@ -382,7 +382,7 @@ impl WorkflowReader<'_> {
             Ok(value) => Some(value),
             Err(error) => {
                 let message = format!("the default is not valid JSON: {error}");
-                self.wrong(node.span, message, format!("put quotes around a text: '\"{text}\"'"));
+                self.wrong(node.span, message, format!("put a string in quotes: '\"{text}\"'"));
                 None
             }
         }

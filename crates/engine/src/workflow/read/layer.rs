@@ -50,7 +50,7 @@ impl WorkflowReader<'_> {
                 // Each may hold a regular expression, which is slow to compile.
                 self.rules = self.rules.saturating_add(list.len());
                 if self.rules > MOST_RULES {
-                    let message = format!("the file has more than {MOST_RULES} rules");
+                    let message = format!("a file can have at most {MOST_RULES} rules");
                     self.problem(DiagnosticCode::TooLarge, entry.key_span, message);
                     continue;
                 }
@@ -234,7 +234,7 @@ impl WorkflowReader<'_> {
         if let YamlValue::Text(word) = &node.value
             && let Some(help) = help_for_word(word, shapes)
         {
-            self.wrong(node.span, format!("`{word}` is not a known value"), help);
+            self.wrong(node.span, format!("`{word}` is not a valid value"), help);
             return false;
         }
         let shape = shapes.iter().find(kind);
@@ -246,7 +246,7 @@ impl WorkflowReader<'_> {
             return true;
         }
         if word.parse::<u64>().is_ok() {
-            let message = format!("`{word}` is not a known value");
+            let message = format!("`{word}` is not a valid value");
             self.wrong(node.span, message, format!("write the number without quotes: {word}"));
         } else {
             self.unknown_word(node, word, words.iter().copied());

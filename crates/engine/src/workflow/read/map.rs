@@ -137,7 +137,7 @@ impl WorkflowReader<'_> {
                 source: InputSource::Shell(self.shell_template(shell)?),
             }),
             (Some(_), Some(shell)) => {
-                let message = "an input is either a `file` or the output of a `shell` text";
+                let message = "an input is either a `file` or the output of a `shell` command";
                 self.problem(DiagnosticCode::Conflict, shell.span, message);
                 None
             }

@@ -150,9 +150,9 @@ impl WorkflowReader<'_> {
                 let place = self.source.find(span, &written);
                 let (message, help) = if self.scope.ended.contains(name) {
                     let help = "use `${map.results}` for the results of the items";
-                    (format!("`{name}` is known only within the map"), help)
+                    (format!("`{name}` is available only in the map"), help)
                 } else {
-                    let help = "capture it in a command further up";
+                    let help = "capture it in an earlier command";
                     let message = format!("no earlier command provides `{name}`");
                     (message, help)
                 };

@@ -132,7 +132,7 @@ pub(super) fn plan_flow(
 fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<usize, PlanProblem> {
     names.get(goal).copied().ok_or_else(|| {
         let near = nearest(goal, names.keys().copied());
-        let message = format!("there is no step `{goal}`");
+        let message = format!("step `{goal}` not found");
         let help = near.map(|near| format!("did you mean `{near}`?"));
         PlanProblem { help, ..PlanProblem::new(DiagnosticCode::Unreachable, message, of) }
     })
@@ -241,8 +241,8 @@ impl PlanSearch<'_> {
         let required = attributes(step).filter(|(_, taken)| taken.role == AttributeRole::Required);
         let missing = required.filter(|(name, taken)| taken.default.is_none() && !given(name));
         let problems = missing.map(|(name, _)| {
-            let message = format!("step `{}` needs `{name}`, which no step gives", step.name);
-            let help = Some(format!("give it in `init`, or as an output `{name}` of a step"));
+            let message = format!("step `{}` needs `{name}`, which no step provides", step.name);
+            let help = Some(format!("set it in `init`, or add it as an output of a step"));
             PlanProblem { help, ..PlanProblem::new(DiagnosticCode::Unreachable, message, Some(index)) }
         });
         let problems: Vec<_> = problems.collect();

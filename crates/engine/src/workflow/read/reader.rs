@@ -320,14 +320,14 @@ impl<'s> WorkflowReader<'s> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("write one of {}", known.collect::<Vec<_>>().join(", ")),
         };
-        self.wrong(node.span, format!("`{word}` is not a known value"), help);
+        self.wrong(node.span, format!("`{word}` is not a valid value"), help);
     }
 
     pub(crate) fn list<'n>(&mut self, node: &'n YamlNode<'n>) -> Option<&'n [YamlNode<'n>]> {
         if let YamlValue::List(nodes) = &node.value {
             return Some(nodes);
         }
-        let help = "put `- ` before every element, or `[` and `]` around them";
+        let help = "put `- ` before each element, or `[` and `]` around them";
         self.wrong(node.span, format!("expected a list, found {}", node.kind()), help);
         None
     }

@@ -208,7 +208,7 @@ impl WorkflowReader<'_> {
             let arguments = nodes.iter().filter_map(|node| self.text(node)).map(str::to_owned);
             let arguments: Vec<_> = arguments.collect();
             if !arguments.iter().any(|word| word.contains("{prompt}")) {
-                let message = format!("no argument of `{}` contains the prompt", entry.key);
+                let message = format!("the arguments of `{}` do not contain the prompt", entry.key);
                 self.wrong(entry.node.span, message, "write `{prompt}` in one of the arguments");
             }
             workflow.agents.insert(entry.key.to_string(), arguments);

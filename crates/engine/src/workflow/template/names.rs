@@ -133,7 +133,7 @@ fn unknown_field(root: &str, found: Option<&Segment>, known: &[&str]) -> Unknown
 }
 
 fn unknown(text: &str, help: String) -> UnknownName {
-    UnknownName { message: format!("`{text}` is not a known name"), help }
+    UnknownName { message: format!("unknown name `{text}`"), help }
 }
 
 /// The names to compare with a word: all, or, since comparing very many for as many errors would take
@@ -159,7 +159,7 @@ fn offer(prefix: &str, written: &str, known: &[&str]) -> String {
     }
     let shown = |name: &&str| format!("`{prefix}{name}`");
     let (first, last) = match known {
-        [] => return format!("no name is known that begins with `{prefix}`"),
+        [] => return format!("no known name begins with `{prefix}`"),
         [only] => return format!("the only known name is {}", shown(only)),
         [first @ .., last] if known.len() <= MOST_LISTED => (first, shown(last)),
         _ => (known.get(..MOST_LISTED).unwrap_or_default(), "others".to_owned()),
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
-        let unknown = |text: &str| format!("`{text}` is not a known name");
+        let unknown = |text: &str| format!("unknown name `{text}`");
         let near = |name: &str| format!("the nearest known name is `{name}`");
         let known = |names: &str| format!("known names are {names}");
         let maps = "`map.total`, `map.successful`, `map.failed`, `map.results` and `map.results_file`";

@@ -113,7 +113,7 @@ pub enum ValueError {
     /// Null without a default is missing too.
     #[error("`{name}` has no value")]
     Missing { name: String },
-    #[error("`{name}` has {size} bytes; a command can be passed at most {MOST_BYTES}")]
+    #[error("`{name}` has {size} bytes; at most {MOST_BYTES} can be passed to a command")]
     TooLarge { name: String, size: usize },
     #[error("`{name}` contains a NUL character, which cannot be passed to a command")]
     HoldsNul { name: String },
@@ -127,7 +127,7 @@ impl ValueError {
         match name.split(['.', '[']).next() {
             Some("item") => "use `${item_file}`, the path of a file with the item as JSON",
             Some("map") => "use `${map.results_file}`, the path of a file with the results as JSON",
-            _ => "let the command that produces it write a file, and pass on the path of the file",
+            _ => "let the command write it to a file, and pass the path of the file",
         }
     }
 }
@@ -143,8 +143,8 @@ mod tests {
             ("item.a[0]", "${item_file}"),
             ("item[0]", "${item_file}"),
             ("map.results", "${map.results_file}"),
-            ("items", "write a file"),
-            ("step.build.output", "write a file"),
+            ("items", "write it to a file"),
+            ("step.build.output", "write it to a file"),
         ] {
             let error = ValueError::TooLarge { name: name.to_owned(), size: 1 };
             assert!(error.help().contains(expected), "{name}: {}", error.help());

@@ -169,7 +169,7 @@ impl<'de> Deserializer<'de> for &'de YamlNode<'de> {
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         let YamlValue::Text(word) = &self.value else {
-            let message = format!("expected one of a few words, found {}", self.kind());
+            let message = format!("expected text, found {}", self.kind());
             let span = Some(self.span);
             return Err(ReadError { message, span });
         };

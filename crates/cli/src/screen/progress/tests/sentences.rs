@@ -243,7 +243,7 @@ fn a_completion_rule_reports_what_it_did_not_wait_for() {
   map: deadline passed: 1 of 4 succeeded, 2 required; 3 not waited for
   map: 4 items, 3 at a time
   map: 2 of 4 succeeded, 2 required; 2 not waited for
-  south: late result, succeeded, not counted
+  south: late result: succeeded, not counted
 
 "]]
         .raw()

@@ -68,7 +68,7 @@ fn a_value_that_is_missing_too_large_or_holds_nul_is_refused() {
 
     assert_eq!(render("${item}", json!("x".repeat(102_400))).len(), 102_400);
     let large = error("${item}", json!("x".repeat(102_401)));
-    assert_eq!(large.to_string(), "`item` has 102401 bytes; a command can be passed at most 102400");
+    assert_eq!(large.to_string(), "`item` has 102401 bytes; at most 102400 can be passed to a command");
     assert!(large.help().contains("${item_file}"));
     assert_eq!(error("${item}", json!("a\0b")), ValueError::HoldsNul { name: "item".into() });
 }
@@ -113,8 +113,8 @@ fn the_reference_says_what_was_written() {
 #[test]
 fn a_brace_that_is_no_reference_is_refused_with_the_way_to_write_it() {
     for (text, marked, message) in [
-        ("a ${HOME} b", "${HOME}", "`HOME` is not a known name"),
-        ("${itme.x}", "${itme.x}", "`itme.x` is not a known name"),
+        ("a ${HOME} b", "${HOME}", "unknown name `HOME`"),
+        ("${itme.x}", "${itme.x}", "unknown name `itme.x`"),
         ("${}", "${", "expected a name after `${`"),
         ("${1}", "${", "expected a name after `${`"),
         ("x ${", "${", "expected a name after `${`"),
@@ -127,7 +127,7 @@ fn a_brace_that_is_no_reference_is_refused_with_the_way_to_write_it() {
         ("${item[99999999999999999999]}", "${item", BRACKETS),
         ("${item.x%.y}", "${item.x", "`%` cannot follow `item.x`"),
         ("${item x}", "${item", "` ` cannot follow `item`"),
-        ("${raw:nothing}", "${raw:nothing}", "`nothing` is not a known name"),
+        ("${raw:nothing}", "${raw:nothing}", "unknown name `nothing`"),
     ] {
         let (marks, found, help) = refused(text);
         assert_eq!((marks[0], found.as_str()), (marked, message), "{text}");

@@ -286,12 +286,12 @@ fn after_a_thousand_errors_it_reads_no_further() {
 fn names_are_checked_everywhere_but_in_comments() {
     let (marked, message) = refused("echo ${itm.x} '${map.total}' \"${step.biuld.output}\" # ${foo.x}");
     assert_eq!(marked, ["${itm.x}", "${map.total}", "${step.biuld.output}"]);
-    assert_eq!(message, "`itm.x` is not a known name");
+    assert_eq!(message, "unknown name `itm.x`");
     for (text, message) in [
-        ("cat <<'E'\n${foo.x}\nE", "`foo.x` is not a known name"),
-        ("cat <<${foo.x}", "`foo.x` is not a known name"),
-        ("echo $'${foo[0].x}'", "`foo[0].x` is not a known name"),
-        ("echo ${raw:foo}", "`foo` is not a known name"),
+        ("cat <<'E'\n${foo.x}\nE", "unknown name `foo.x`"),
+        ("cat <<${foo.x}", "unknown name `foo.x`"),
+        ("echo $'${foo[0].x}'", "unknown name `foo[0].x`"),
+        ("echo ${raw:foo}", "unknown name `foo`"),
         ("echo ${item.x%.txt}", "the shell operator `%` cannot follow `item.x`"),
         ("echo ${item#a}", "the shell operator `#` cannot follow `item`"),
         ("echo ${version:0:1}", "the shell operator `:` cannot follow `version`"),
