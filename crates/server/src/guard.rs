@@ -41,10 +41,9 @@ impl Access {
     pub fn may_listen(&self, address: IpAddr) -> Result<(), String> {
         match &self.token {
             Some(token) if token.is_empty() => Err("the access token is empty".to_owned()),
-            None if !address.to_canonical().is_loopback() => Err(format!(
-                "{address} is reachable from other machines; set a token, or every client that \
-                 reaches it could start flows"
-            )),
+            None if !address.to_canonical().is_loopback() => {
+                Err(format!("{address} is reachable from other machines, so an access token is required"))
+            }
             _ => Ok(()),
         }
     }

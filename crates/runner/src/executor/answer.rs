@@ -70,7 +70,7 @@ pub enum StepResult {
 /// Reads the result of a step of a flow: `success`, and `outputs` or `error`.
 pub fn step_result(text: &str) -> StepResult {
     let unreadable =
-        |why: &str| StepResult::Unreadable(format!("the response does not follow the protocol: {why}"));
+        |why: &str| StepResult::Unreadable(format!("the result does not follow the protocol: {why}"));
     let body: Value = match serde_json::from_str(text) {
         Ok(body) => body,
         Err(error) => return unreadable(&error.to_string()),

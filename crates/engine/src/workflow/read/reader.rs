@@ -116,7 +116,7 @@ impl<'s> WorkflowReader<'s> {
         table: MappingTable,
     ) -> Option<MappingFields<'n>> {
         let YamlValue::Map(entries) = &node.value else {
-            return self.expected(node, &format!("{} as a mapping", table.title()));
+            return self.expected(node, &format!("a mapping with the keys of {}", table.title()));
         };
         for entry in entries {
             if table.key(&entry.key).is_none() && !self.is_agent(table, &entry.key) {
