@@ -22,7 +22,7 @@ examples.
 Exit codes:
     0  completed
     1  failed or cancelled
-    2  wrong usage
+    2  usage error
     3  invalid workflow
     4  completed with dead letters, or below the minimum of its completion rule
     6  not found
@@ -31,7 +31,7 @@ Exit codes:
   130  interrupted twice"
 )]
 pub(crate) struct Cli {
-    /// Store [default: `$UNDAUNTED_STORE`, `$UNDAUNTED_HOME` or the XDG state folder]
+    /// Use this store [default: `$UNDAUNTED_STORE`, `$UNDAUNTED_HOME` or the XDG state folder]
     #[arg(long, global = true, value_name = "PATH", display_order = 900)]
     pub(crate) store: Option<PathBuf>,
 

@@ -104,8 +104,8 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
     let most = job.ceilings().max_total;
     let Some(pool) = job.pool else {
         return Err(CommandError::Usage(format!(
-            "job {id} has no retry pool; only the limits of each command apply; \
-             change them with `undaunted resume {id} --update FILE`"
+            "job {id} has no retry pool; to change the limits of its commands, use \
+             `undaunted resume {id} --update FILE`"
         ))
         .into());
     };

@@ -355,7 +355,7 @@ fn print_selected(
         }
     }
     if items.is_empty() && !selection.json {
-        writeln!(out, "no matching dead letters in job {}", job.id())?;
+        print_none(&mut out, job, selection)?;
     }
     out.flush()
 }

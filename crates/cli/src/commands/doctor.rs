@@ -67,7 +67,7 @@ pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
 fn store_finding(named: Option<&Path>) -> DoctorFinding {
     match Jobs::open(named) {
         Ok(jobs) => DoctorFinding::new("store", true, jobs.location.to_string()),
-        Err(refused) => DoctorFinding::new("store", false, refused.to_string().replace('\n', ";")),
+        Err(refused) => DoctorFinding::new("store", false, refused.to_string().replace("\n  help: ", "; ")),
     }
 }
 

@@ -46,10 +46,10 @@ pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -
     };
     let view = PausedView { job: id.clone(), paused, owner };
     print(&view, args.json, |out, _| {
-        let state = if paused { "paused" } else { "unpaused" };
+        let verb = if paused { "pause" } else { "unpause" };
         match owner {
-            Some(pid) => writeln!(out, "job {id} is {state} by process {pid}, which is running it"),
-            None => writeln!(out, "job {id} is {state}; resume it with `undaunted resume {id}`"),
+            Some(pid) => writeln!(out, "asked process {pid}, which is running job {id}, to {verb} it"),
+            None => writeln!(out, "job {id} {verb}d; resume it with `undaunted resume {id}`"),
         }
     })?;
     Ok(Exit::Done)

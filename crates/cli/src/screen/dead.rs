@@ -25,12 +25,17 @@ pub(crate) fn line(out: &mut impl Write, letter: &DeadLetterLine) -> io::Result<
         }
         _ => "never tried".to_owned(),
     };
+    let reason = letter.reason.sentence();
     let error = letter.error.as_deref().unwrap_or_default();
+    // Without output of the command, the error repeats the reason.
+    let error = match error.split_once("; last error: ") {
+        Some((why, last)) if why.starts_with(reason) => last,
+        _ => error,
+    };
     writeln!(
         out,
-        "{}  {} ({tried}): {}",
+        "{}  {reason} ({tried}): {}",
         plain(&letter.item),
-        letter.reason.sentence(),
         plain(error.lines().last().unwrap_or_default()),
     )
 }

@@ -318,7 +318,7 @@ to give a workflow one, set `retry_budget: 20` at its top level
     snapbox::assert_data_eq!(
         none.err.replace(&job, "JOB"),
         snapbox::str![[r"
-error: job JOB has no retry pool; only the limits of each command apply; change them with `undaunted resume JOB --update FILE`
+error: job JOB has no retry pool; to change the limits of its commands, use `undaunted resume JOB --update FILE`
 
 "]]
     );

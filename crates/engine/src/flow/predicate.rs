@@ -28,9 +28,9 @@ impl PartialEq for Predicate {
 impl Predicate {
     pub(crate) fn compile(script: &str) -> Result<Self, String> {
         if script.len() > MAX_BYTES {
-            return Err(format!("the condition is longer than {MAX_BYTES} bytes"));
+            return Err(format!("the predicate is longer than {MAX_BYTES} bytes"));
         }
-        let compiled = |error| format!("the condition is not valid CEL: {error}");
+        let compiled = |error| format!("the predicate is not valid CEL: {error}");
         let program = on_large_stack(|| Program::compile(script).map_err(compiled))?;
         Ok(Self { script: script.into(), program: Arc::new(program) })
     }
@@ -41,18 +41,18 @@ impl Predicate {
 
     pub(crate) fn holds(&self, arguments: &BTreeMap<String, Value>) -> Result<bool, String> {
         if may_take_too_long(&self.script, arguments) {
-            return Err("the condition could take too long to evaluate".to_owned());
+            return Err("the predicate could take too long to evaluate".to_owned());
         }
         on_large_stack(|| {
             let mut context = Context::default();
             for (name, value) in arguments {
                 let added = context.add_variable(name.as_str(), value);
-                added.map_err(|error| format!("cannot pass `{name}` to the condition: {error}"))?;
+                added.map_err(|error| format!("cannot pass `{name}` to the predicate: {error}"))?;
             }
             match self.program.execute(&context) {
                 Ok(cel::Value::Bool(holds)) => Ok(holds),
-                Ok(_) => Err("the condition is neither true nor false".to_owned()),
-                Err(error) => Err(format!("the condition cannot be evaluated: {error}")),
+                Ok(_) => Err("the predicate is neither true nor false".to_owned()),
+                Err(error) => Err(format!("the predicate cannot be evaluated: {error}")),
             }
         })
     }
@@ -81,7 +81,7 @@ fn size(value: &Value) -> usize {
 }
 
 fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
-    let failed = || "the condition cannot be evaluated".to_owned();
+    let failed = || "the predicate cannot be evaluated".to_owned();
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         let thread = thread.map_err(|_| failed())?;
