@@ -250,7 +250,7 @@ fn a_flow_is_planned_backwards_from_its_goals() {
     assert_eq!(
         said(&missing),
         [
-            "unreachable 5:5 step `a` needs `start`, which no step provides (set it in `init`, or add it as an output of a step)"
+            "unreachable 5:5 step `a` needs `start`, which no step provides (set `start` in `init`, or add it as an output of a step)"
         ]
     );
     let circle = flow(&[step("a", "y", "x"), step("b", "x", "y")], "goals: [a]");

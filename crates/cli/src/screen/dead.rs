@@ -27,10 +27,13 @@ pub(crate) fn line(out: &mut impl Write, letter: &DeadLetterLine) -> io::Result<
     };
     let reason = letter.reason.sentence();
     let error = letter.error.as_deref().unwrap_or_default();
-    // Without output of the command, the error repeats the reason.
+    // Without output of the command, the error repeats the reason, and for a pool adds its numbers.
     let error = match error.split_once("; last error: ") {
-        Some((why, last)) if why.starts_with(reason) => last,
-        _ => error,
+        Some((why, last)) if why.starts_with(reason) => match why.split_once(": ") {
+            Some((_, numbers)) => format!("{numbers}; last error: {last}"),
+            None => last.to_owned(),
+        },
+        _ => error.to_owned(),
     };
     writeln!(
         out,

@@ -73,7 +73,7 @@ fn an_invalid_definition_is_refused_with_the_reason() {
         ("/http/timeout", json!(-5), "timeout"),
         ("/http/endpoint", json!("ftp://somewhere/x"), "ftp://somewhere/x"),
         ("/http/endpoint", json!("not an address"), "not an address"),
-        ("/http/endpoint", json!(""), "address"),
+        ("/http/endpoint", json!(""), "URL"),
         ("/http", json!({}), "endpoint"),
         ("/type", json!("script"), "script"),
         ("/type", json!("magic"), "magic"),

@@ -166,7 +166,7 @@ fn assembling_a_flow_reports_conflicts_between_its_steps() {
     missing.remove(0);
     let why = assembled(&missing, None, &aim("b")).unwrap_err();
     let said = "step `b` needs `p`, which no step provides \
-                (set it in `init`, or add it as an output of a step)";
+                (set `p` in `init`, or add it as an output of a step)";
     assert_eq!(why, [said]);
 }
 

@@ -242,7 +242,7 @@ impl PlanSearch<'_> {
         let missing = required.filter(|(name, taken)| taken.default.is_none() && !given(name));
         let problems = missing.map(|(name, _)| {
             let message = format!("step `{}` needs `{name}`, which no step provides", step.name);
-            let help = Some(format!("set it in `init`, or add it as an output of a step"));
+            let help = Some(format!("set `{name}` in `init`, or add it as an output of a step"));
             PlanProblem { help, ..PlanProblem::new(DiagnosticCode::Unreachable, message, Some(index)) }
         });
         let problems: Vec<_> = problems.collect();
