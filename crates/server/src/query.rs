@@ -16,7 +16,7 @@ use crate::answer::{HttpRefusal, json_of};
 use crate::fields::Fields;
 
 /// The most flows on a page, and the default.
-const MOST: u64 = 1000;
+const MAX_PAGE: u64 = 1000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
@@ -50,9 +50,9 @@ impl Query {
             return Err(HttpRefusal::bad_request("`labels` has an empty name or value"));
         }
         let limit = match fields.number("limit")?.unwrap_or_default() {
-            0 => MOST,
-            limit if limit <= MOST => limit,
-            _ => return Err(HttpRefusal::bad_request(format!("`limit` must be at most {MOST}"))),
+            0 => MAX_PAGE,
+            limit if limit <= MAX_PAGE => limit,
+            _ => return Err(HttpRefusal::bad_request(format!("`limit` must be at most {MAX_PAGE}"))),
         };
         let newest_first = match fields.text("sort")?.as_deref() {
             None | Some("" | "recent_asc") => false,
