@@ -8,9 +8,9 @@ use undaunted_engine::workflow::Operator;
 use undaunted_policy::spelling::{BackoffType, WorkDefaults};
 use undaunted_policy::{Attempts, CompletionRule, PoolCeilings};
 
-use crate::exit::CommandError;
+use crate::{CommandError, Result};
 
-pub(crate) fn operator() -> Result<Operator, CommandError> {
+pub(crate) fn operator() -> Result<Operator> {
     // Needed only later, but an error is reported before anything is stored.
     check_interval()?;
     let pool = PoolCeilings::DEFAULT;
@@ -42,7 +42,7 @@ pub(crate) fn operator() -> Result<Operator, CommandError> {
     })
 }
 
-fn work() -> Result<WorkDefaults, CommandError> {
+fn work() -> Result<WorkDefaults> {
     let usual = WorkDefaults::DEFAULT;
     let retries = read("RETRY_MAX_RETRIES", "a number of at least 0, or -1 for unlimited", retries)?;
     let growth = read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", growth)?;
@@ -64,21 +64,20 @@ fn work() -> Result<WorkDefaults, CommandError> {
 }
 
 /// The longest time between two evaluations of a completion rule. Results and its deadline trigger it too.
-pub(crate) fn check_interval() -> Result<Duration, CommandError> {
+pub(crate) fn check_interval() -> Result<Duration> {
     const DEFAULT: Duration = Duration::from_secs(5);
     Ok(seconds("BEST_EFFORT_CHECK_INTERVAL_SECONDS")?.unwrap_or(DEFAULT))
 }
 
 /// A text variable; an empty one counts as unset.
-pub(crate) fn text(name: &str) -> Result<Option<String>, CommandError> {
+pub(crate) fn text(name: &str) -> Result<Option<String>> {
     let text = read(name, "UTF-8 text", |value| Some(value.to_owned()))?;
     Ok(text.filter(|text| !text.is_empty()))
 }
 
 /// Like [`text`], for a secret: the error does not contain the value.
-pub(crate) fn secret(name: &str) -> Result<Option<String>, CommandError> {
-    let value = env::var_os(name).filter(|value| !value.is_empty());
-    let value = value.map(OsString::into_string).transpose();
+pub(crate) fn secret(name: &str) -> Result<Option<String>> {
+    let value = env::var_os(name).filter(|value| !value.is_empty()).map(OsString::into_string).transpose();
     let value = value.map(|value| value.map(|value| value.trim().to_owned()));
     value.map_err(|_| CommandError::Usage(format!("the environment variable {name} must be UTF-8 text")))
 }
@@ -91,17 +90,17 @@ fn late_results(value: &str) -> Option<bool> {
     }
 }
 
-fn seconds(name: &str) -> Result<Option<Duration>, CommandError> {
+fn seconds(name: &str) -> Result<Option<Duration>> {
     let parse = |value: &str| Duration::try_from_secs_f64(value.parse().ok()?).ok();
     let positive = |value: &str| parse(value).filter(|seconds| !seconds.is_zero());
     read(name, "a number of seconds above 0", positive)
 }
 
-fn count(name: &str) -> Result<Option<u32>, CommandError> {
+fn count(name: &str) -> Result<Option<u32>> {
     read(name, "a number of at least 0", |value| value.parse().ok())
 }
 
-fn millis(name: &str) -> Result<Option<Duration>, CommandError> {
+fn millis(name: &str) -> Result<Option<Duration>> {
     let parse = |value: &str| value.parse().ok().map(Duration::from_millis);
     read(name, "a number of milliseconds of at least 0", parse)
 }
@@ -122,7 +121,7 @@ fn growth(value: &str) -> Option<BackoffType> {
     }
 }
 
-fn read<T>(name: &str, accepted: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, CommandError> {
+fn read<T>(name: &str, accepted: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
     let Some(value): Option<OsString> = env::var_os(name) else {
         return Ok(None);
     };

@@ -4,6 +4,8 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use undaunted_engine::view::{ErrorView, JobStatus, quoted};
+use undaunted_runner::keeper::KeeperError;
+use undaunted_runner::with_causes;
 
 /// How a command that was carried out ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +66,26 @@ pub(crate) enum CommandError {
     /// The store cannot be used.
     #[error("{message}{}", help.as_ref().map(|help| format!("\n  help: {help}")).unwrap_or_default())]
     Store { message: String, help: Option<String> },
+    #[error("{}", with_causes(.0))]
+    Io(#[from] io::Error),
+    /// Neither the user nor the store is at fault.
+    #[error("{0}")]
+    System(String),
+}
+
+/// What a command returns.
+pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
+
+impl From<serde_json::Error> for CommandError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+impl From<KeeperError> for CommandError {
+    fn from(error: KeeperError) -> Self {
+        Self::System(with_causes(&error))
+    }
 }
 
 impl CommandError {
@@ -74,6 +96,7 @@ impl CommandError {
 
     const fn code(&self) -> u8 {
         match self {
+            Self::Io(_) | Self::System(_) => 1,
             Self::Usage(_) => 2,
             Self::Invalid(_) | Self::Diagnosed { .. } => 3,
             Self::NotFound { .. } => 6,
@@ -92,6 +115,7 @@ impl CommandError {
             Self::NotFound { code, message } => (*code, message.clone(), None),
             Self::Owned { message, help } => ("job_owned", message.clone(), Some(help.clone())),
             Self::Store { message, help } => ("store", message.clone(), help.clone()),
+            Self::Io(_) | Self::System(_) => ("io", self.to_string(), None),
         };
         ErrorView::of(code, message, help)
     }
@@ -110,26 +134,14 @@ fn print_error(text: &str, view: &ErrorView) {
 }
 
 /// The exit code of a command. A broken pipe (`| head`) is a success: the reader has read enough.
-pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
-    let error = match done {
-        Ok(exit) => return ExitCode::from(exit.code()),
-        Err(error) => error,
-    };
-    let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
-    let json = error.downcast_ref::<serde_json::Error>();
-    let json = json.and_then(serde_json::Error::io_error_kind);
-    if io.or(json) == Some(ErrorKind::BrokenPipe) {
-        return ExitCode::SUCCESS;
-    }
-    print_error(&format!("{error:#}"), &view(&error));
-    let refused = error.downcast_ref::<CommandError>();
-    ExitCode::from(refused.map_or(1, CommandError::code))
-}
-
-fn view(error: &anyhow::Error) -> ErrorView {
-    match error.downcast_ref::<CommandError>() {
-        Some(refused) => refused.view(),
-        None => ErrorView::of("io", format!("{error:#}"), None),
+pub(crate) fn code(done: Result<Exit>) -> ExitCode {
+    match done {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(CommandError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(&error.to_string(), &error.view());
+            ExitCode::from(error.code())
+        }
     }
 }
 
@@ -158,10 +170,10 @@ pub(crate) fn of_usage(wrong: &clap::Error) -> ExitCode {
 }
 
 /// Like [`code`], for `exec`, whose own errors must not be mistaken for those of the command.
-pub(crate) fn of_exec(done: anyhow::Result<Exit>) -> ExitCode {
+pub(crate) fn of_exec(done: Result<Exit>) -> ExitCode {
     match done {
         Err(error) => {
-            print_error(&format!("{error:#}"), &view(&error));
+            print_error(&error.to_string(), &error.view());
             ExitCode::from(EXEC_ERROR)
         }
         done => code(done),

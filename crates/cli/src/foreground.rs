@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::Result;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use undaunted_engine::job::Job;
@@ -11,8 +10,8 @@ use undaunted_runner::drive::{EventLoop, LoopHandle, Observer};
 use undaunted_runner::journal::ClaimedJob;
 use undaunted_runner::secrets::Secrets;
 
-use crate::jobs::{Jobs, of_drive};
-use crate::webhooks;
+use crate::jobs::of_drive;
+use crate::{Jobs, Result, webhooks};
 
 /// Runs a job until it ends or is suspended. Also returns the number of signals received.
 pub(crate) fn run(

@@ -9,7 +9,6 @@ use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_policy::Timestamp;
-use undaunted_runner::breakers;
 use undaunted_runner::catalog::CatalogHandle;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{DriveError, Services};
@@ -18,13 +17,13 @@ use undaunted_runner::folder::{JobFolder, LocalFolder};
 use undaunted_runner::journal::{self, ClaimedJob, JournalError, StoredJob};
 use undaunted_runner::machine::LocalMachine;
 use undaunted_runner::request::{JobRequest, ask};
-use undaunted_runner::{random_name, random_number, with_causes};
+use undaunted_runner::{breakers, random_name, random_number, with_causes};
 use undaunted_store::{
     AppendError, ClaimError, ListedAggregate, Location, Owner, Store, StoreError, Version,
 };
 
 use crate::environment::check_interval;
-use crate::exit::CommandError;
+use crate::{CommandError, Result};
 
 /// The time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -38,7 +37,7 @@ pub(crate) struct StorePlace {
 
 impl StorePlace {
     /// The store at this path, or the default one.
-    pub(crate) fn named(named: Option<&Path>) -> Result<Self, CommandError> {
+    pub(crate) fn named(named: Option<&Path>) -> Result<Self> {
         let homeless = || {
             let what = "none of UNDAUNTED_STORE, UNDAUNTED_HOME and HOME is set; name a folder with --store";
             CommandError::Usage(what.to_owned())
@@ -65,7 +64,7 @@ impl StorePlace {
         PreparedJob { machine: Arc::clone(&self.machine), folder: Some(folder) }
     }
 
-    pub(crate) fn open(self) -> Result<Jobs, CommandError> {
+    pub(crate) fn open(self) -> Result<Jobs> {
         let store = self.location.open()?;
         Ok(Jobs {
             store,
@@ -116,11 +115,11 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    pub(crate) fn open(named: Option<&Path>) -> Result<Self, CommandError> {
+    pub(crate) fn open(named: Option<&Path>) -> Result<Self> {
         StorePlace::named(named)?.open()
     }
 
-    pub(crate) fn services(&self) -> Result<Services, CommandError> {
+    pub(crate) fn services(&self) -> Result<Services> {
         Ok(Services {
             store: Arc::clone(&self.store),
             local: self.local.clone(),
@@ -133,16 +132,16 @@ impl Jobs {
         })
     }
 
-    pub(crate) fn catalog(&self) -> Result<CatalogHandle, CommandError> {
+    pub(crate) fn catalog(&self) -> Result<CatalogHandle> {
         Ok(CatalogHandle::open(Arc::clone(&self.store))?)
     }
 
-    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ListedAggregate>, CommandError> {
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ListedAggregate>> {
         Ok(self.store.list(journal::FAMILY, prefix)?)
     }
 
     /// Claims a job, or sends the request to the process that owns it.
-    pub(crate) fn claim_or_ask(&self, id: &str, request: JobRequest) -> Result<ClaimOrOwner, CommandError> {
+    pub(crate) fn claim_or_ask(&self, id: &str, request: JobRequest) -> Result<ClaimOrOwner> {
         match journal::claim(&*self.store, id, &self.plans) {
             Ok(claimed) => Ok(ClaimOrOwner::Claimed(Box::new(claimed))),
             Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
@@ -154,7 +153,7 @@ impl Jobs {
     }
 
     /// The id of the job with this id or prefix of one, or of `@last`.
-    pub(crate) fn find(&self, named: &str) -> Result<String, CommandError> {
+    pub(crate) fn find(&self, named: &str) -> Result<String> {
         if named == "@last" {
             return self.last();
         }
@@ -179,7 +178,7 @@ impl Jobs {
         }
     }
 
-    fn last(&self) -> Result<String, CommandError> {
+    fn last(&self) -> Result<String> {
         let mut last: Option<(Timestamp, String)> = None;
         for job in self.list("")? {
             let id = job.aggregate.id();
@@ -197,26 +196,26 @@ impl Jobs {
     }
 
     /// The submission of a job, if it can be decoded.
-    pub(crate) fn first(&self, id: &str) -> Result<Option<Record>, CommandError> {
+    pub(crate) fn first(&self, id: &str) -> Result<Option<Record>> {
         self.record(id, Version::default())
     }
 
-    pub(crate) fn record(&self, id: &str, after: Version) -> Result<Option<Record>, CommandError> {
+    pub(crate) fn record(&self, id: &str, after: Version) -> Result<Option<Record>> {
         let aggregate = journal::aggregate(id)?;
         let next = self.store.read(&aggregate, after)?.next().transpose()?;
         Ok(next.and_then(|(_, bytes)| Record::decode(&bytes).ok()))
     }
 
-    pub(crate) fn read(&self, id: &str) -> Result<Job, CommandError> {
+    pub(crate) fn read(&self, id: &str) -> Result<Job> {
         Ok(self.known(id)?.job)
     }
 
     /// Like [`Jobs::read`], for a later claim.
-    pub(crate) fn known(&self, id: &str) -> Result<StoredJob, CommandError> {
+    pub(crate) fn known(&self, id: &str) -> Result<StoredJob> {
         Ok(StoredJob::read(&*self.store, id, &self.plans)?)
     }
 
-    pub(crate) fn breakers_of(&self, job: &Job) -> Result<AdmissionControl, CommandError> {
+    pub(crate) fn breakers_of(&self, job: &Job) -> Result<AdmissionControl> {
         let mut breakers = AdmissionControl::with_breakers(job.plan().breakers());
         breakers.tick(Clock::set().now());
         for name in job.breakers() {
@@ -227,7 +226,7 @@ impl Jobs {
         Ok(breakers)
     }
 
-    pub(crate) fn owner(&self, id: &str) -> Result<Option<Owner>, CommandError> {
+    pub(crate) fn owner(&self, id: &str) -> Result<Option<Owner>> {
         Ok(self.store.owner(&journal::aggregate(id)?)?)
     }
 }
@@ -312,7 +311,7 @@ pub(crate) fn of_drive(error: &DriveError, job: &str) -> CommandError {
     }
 }
 
-pub(crate) fn name_and_seed() -> Result<(String, u64), CommandError> {
+pub(crate) fn name_and_seed() -> Result<(String, u64)> {
     const CHARACTERS: usize = 10;
     let name = random_name().map_err(|error| no_random(&error))?;
     let id = name.get(..CHARACTERS).unwrap_or(&name);
@@ -320,7 +319,7 @@ pub(crate) fn name_and_seed() -> Result<(String, u64), CommandError> {
 }
 
 /// From the system's random source, so that it cannot be guessed.
-pub(crate) fn drawn_number() -> Result<u64, CommandError> {
+pub(crate) fn drawn_number() -> Result<u64> {
     random_number().map_err(|error| no_random(&error))
 }
 

@@ -21,8 +21,14 @@ use std::process::ExitCode;
 
 use undaunted_runner::request::JobRequest;
 
-use crate::args::{Cli, CliCommand};
-use crate::exit::Exit;
+use args::{Cli, CliCommand};
+use exit::{CommandError, Exit, Result};
+use jobs::{ClaimOrOwner, Jobs, StorePlace};
+use opened::{JobTarget, OpenedJob};
+use passing::OutputPrinter;
+use retry_flags::RetryFlags;
+use screen::progress::{Display, Quietness};
+use typed::TypedCommand;
 
 fn main() -> ExitCode {
     if let Some(spool) = keeper_spool() {
@@ -33,30 +39,33 @@ fn main() -> ExitCode {
         Err(wrong) => return exit::of_usage(&wrong),
     };
     let store = args.store.as_deref();
+    let jobs = || Jobs::open(store);
     let done = match args.command {
         CliCommand::Run(it) => commands::run::run(store, &it),
         CliCommand::Exec(it) => return exit::of_exec(commands::exec::run(store, &it)),
         CliCommand::Map(it) => commands::map::run(store, &it),
         CliCommand::Serve(it) => commands::serve::run(store, &it),
-        CliCommand::Resume(it) => commands::resume::run(store, &it),
-        CliCommand::Ls(it) => commands::ls::run(store, &it),
-        CliCommand::Show(it) => commands::show::run(store, &it),
-        CliCommand::Events(it) => commands::events::run(store, &it),
-        CliCommand::Explain(it) => commands::explain::run(store, &it),
-        CliCommand::Logs(it) => commands::logs::run(store, &it),
+        CliCommand::Resume(it) => jobs().and_then(|jobs| commands::resume::run(&jobs, &it)),
+        CliCommand::Ls(it) => jobs().and_then(|jobs| commands::ls::run(&jobs, &it)),
+        CliCommand::Show(it) => jobs().and_then(|jobs| commands::show::run(&jobs, &it)),
+        CliCommand::Events(it) => jobs().and_then(|jobs| commands::events::run(&jobs, &it)),
+        CliCommand::Explain(it) => jobs().and_then(|jobs| commands::explain::run(&jobs, &it)),
+        CliCommand::Logs(it) => jobs().and_then(|jobs| commands::logs::run(&jobs, &it)),
         CliCommand::State(it) => commands::state::run(store, &it),
-        CliCommand::Attempts(it) => commands::attempts::run(store, &it),
-        CliCommand::Cancel(it) => commands::cancel::run(store, &it),
-        CliCommand::Pause(it) => commands::pause::run(store, &it, JobRequest::Pause),
-        CliCommand::Unpause(it) => commands::pause::run(store, &it, JobRequest::Unpause),
-        CliCommand::Dlq(it) => commands::dlq::run(store, &it),
-        CliCommand::Budget(it) => commands::budget::run(store, &it),
-        CliCommand::Breaker(it) => commands::breaker::run(store, &it),
-        CliCommand::Rm(it) => commands::rm::rm(store, &it),
-        CliCommand::Prune(it) => commands::rm::prune(store, &it),
-        CliCommand::Archive(it) => commands::archive::run(store, &it),
-        CliCommand::Restore(it) => commands::archive::restore_files(store, &it),
-        CliCommand::Store(it) => commands::store::run(store, &it),
+        CliCommand::Attempts(it) => jobs().and_then(|jobs| commands::attempts::run(&jobs, &it)),
+        CliCommand::Cancel(it) => jobs().and_then(|jobs| commands::cancel::run(&jobs, &it)),
+        CliCommand::Pause(it) => jobs().and_then(|jobs| commands::pause::run(&jobs, &it, JobRequest::Pause)),
+        CliCommand::Unpause(it) => {
+            jobs().and_then(|jobs| commands::pause::run(&jobs, &it, JobRequest::Unpause))
+        }
+        CliCommand::Dlq(it) => jobs().and_then(|jobs| commands::dlq::run(&jobs, &it)),
+        CliCommand::Budget(it) => jobs().and_then(|jobs| commands::budget::run(&jobs, &it)),
+        CliCommand::Breaker(it) => jobs().and_then(|jobs| commands::breaker::run(&jobs, &it)),
+        CliCommand::Rm(it) => jobs().and_then(|jobs| commands::rm::rm(&jobs, &it)),
+        CliCommand::Prune(it) => jobs().and_then(|jobs| commands::rm::prune(&jobs, &it)),
+        CliCommand::Archive(it) => jobs().and_then(|jobs| commands::archive::run(&jobs, &it)),
+        CliCommand::Restore(it) => jobs().and_then(|jobs| commands::archive::restore_files(&jobs, &it)),
+        CliCommand::Store(it) => jobs().and_then(|jobs| commands::store::run(&jobs, &it)),
         CliCommand::Doctor(it) => commands::doctor::run(store, &it),
         CliCommand::Completions(it) => commands::generated::completions(&it).map(|()| Exit::Done),
         CliCommand::Man => commands::generated::man().map(|()| Exit::Done),
@@ -80,7 +89,7 @@ fn keeper_spool() -> Option<PathBuf> {
     (folder.is_absolute() && words.next().is_none()).then_some(folder)
 }
 
-fn keep(spool: &Path) -> anyhow::Result<Exit> {
+fn keep(spool: &Path) -> Result<Exit> {
     match undaunted_runner::keeper::main(spool) {
         Ok(never) => match never {},
         Err(error) => Err(error.into()),

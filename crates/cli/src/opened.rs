@@ -16,9 +16,8 @@ use undaunted_policy::Timestamp;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::reader::JobReader;
 
-use crate::exit::CommandError;
-use crate::jobs::Jobs;
 use crate::screen::plain;
+use crate::{CommandError, Jobs, Result};
 
 pub(crate) struct OpenedJob<'j> {
     pub(crate) reader: JobReader<'j>,
@@ -29,7 +28,7 @@ pub(crate) struct OpenedJob<'j> {
 }
 
 impl<'j> OpenedJob<'j> {
-    pub(crate) fn open(jobs: &'j Jobs, id: &str) -> Result<Self, CommandError> {
+    pub(crate) fn open(jobs: &'j Jobs, id: &str) -> Result<Self> {
         let folder = jobs.local.job(id);
         // The owner is read first, so that a job that ends in the meantime is shown as ended.
         let owner = jobs.owner(id)?;
@@ -71,7 +70,7 @@ impl<'j> OpenedJob<'j> {
         }
     }
 
-    fn learn(&mut self, named: fn(&Job, &Projection) -> BTreeSet<ItemId>) -> Result<(), CommandError> {
+    fn learn(&mut self, named: fn(&Job, &Projection) -> BTreeSet<ItemId>) -> Result<()> {
         // Which item probes first may depend on inputs that the first pass reads.
         for _ in 0..2 {
             let items = named(&self.reader.job, &self.reader.projection);
@@ -83,18 +82,18 @@ impl<'j> OpenedJob<'j> {
     pub(crate) fn histories(
         &mut self,
         items: impl IntoIterator<Item = ItemId>,
-    ) -> Result<BTreeMap<ItemId, History>, CommandError> {
+    ) -> Result<BTreeMap<ItemId, History>> {
         Ok(self.reader.histories(items.into_iter().collect())?)
     }
 
-    pub(crate) fn view(&mut self) -> Result<JobView, CommandError> {
+    pub(crate) fn view(&mut self) -> Result<JobView> {
         self.learn(JobView::items)?;
         let drawn = worth_drawing(&self.reader.job);
         let histories = self.histories(drawn)?;
         Ok(JobView::of(&self.context(), &histories))
     }
 
-    pub(crate) fn explanation(&mut self) -> Result<JobExplanation, CommandError> {
+    pub(crate) fn explanation(&mut self) -> Result<JobExplanation> {
         self.learn(JobExplanation::items)?;
         Ok(JobExplanation::of(&self.context()))
     }
@@ -103,17 +102,13 @@ impl<'j> OpenedJob<'j> {
         ResumesView::of(&self.context())
     }
 
-    pub(crate) fn budget(&mut self) -> Result<BudgetView, CommandError> {
+    pub(crate) fn budget(&mut self) -> Result<BudgetView> {
         let charged: Vec<ItemId> = self.reader.projection.charged.keys().copied().collect();
         self.reader.load_items(charged)?;
         Ok(BudgetView::of(&self.context()))
     }
 
-    pub(crate) fn item(
-        &mut self,
-        item: ItemId,
-        command: Option<CommandId>,
-    ) -> Result<ItemView, CommandError> {
+    pub(crate) fn item(&mut self, item: ItemId, command: Option<CommandId>) -> Result<ItemView> {
         self.learn(ItemView::items)?;
         let mut histories = self.histories([item])?;
         let history = histories.remove(&item).unwrap_or_default();
@@ -129,7 +124,7 @@ pub(crate) enum JobTarget {
 }
 
 impl JobTarget {
-    pub(crate) fn open<'j>(jobs: &'j Jobs, typed: &str) -> Result<(OpenedJob<'j>, Self), CommandError> {
+    pub(crate) fn open<'j>(jobs: &'j Jobs, typed: &str) -> Result<(OpenedJob<'j>, Self)> {
         let (job, rest) = split(typed);
         let id = jobs.find(job)?;
         let mut opened = OpenedJob::open(jobs, &id)?;
@@ -158,7 +153,7 @@ fn split(typed: &str) -> (&str, Option<&str>) {
 }
 
 /// Finds an item, and loads its name and value into the job.
-pub(crate) fn find_item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, CommandError> {
+pub(crate) fn find_item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId> {
     let found = reader.find(typed)?;
     let job = &reader.job;
     match found.as_slice() {
@@ -167,8 +162,7 @@ pub(crate) fn find_item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemI
             Err(CommandError::not_found("no_item", format!("item `{typed}` not found in job {}", job.id())))
         }
         several => {
-            let names = several.iter().take(5);
-            let names: Vec<String> = names.map(|it| plain(job.identity(*it))).collect();
+            let names: Vec<String> = several.iter().take(5).map(|it| plain(job.identity(*it))).collect();
             Err(CommandError::Usage(format!(
                 "`{}` matches {} items: {}{}",
                 plain(typed),
@@ -181,10 +175,7 @@ pub(crate) fn find_item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemI
 }
 
 /// Finds an item and, if one was typed, its command.
-fn item_and_command(
-    reader: &mut JobReader<'_>,
-    typed: &str,
-) -> Result<(ItemId, Option<CommandId>), CommandError> {
+fn item_and_command(reader: &mut JobReader<'_>, typed: &str) -> Result<(ItemId, Option<CommandId>)> {
     let whole = find_item(reader, typed);
     let Some((before, last)) = typed.rsplit_once('/') else {
         return Ok((whole?, None));

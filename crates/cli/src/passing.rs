@@ -24,10 +24,7 @@ use undaunted_runner::reader::JobReader;
 use undaunted_runner::spool::{Spool, SpooledOutput};
 use undaunted_store::Version;
 
-use crate::exit::CommandError;
-use crate::jobs::Jobs;
-use crate::opened::OpenedJob;
-use crate::screen::progress::Display;
+use crate::{CommandError, Display, Jobs, OpenedJob, Result};
 
 /// How often the output files of a running command are polled.
 const POLL: Duration = Duration::from_millis(10);
@@ -86,7 +83,7 @@ impl OutputPrinter {
     }
 
     /// Prints output that an earlier run recorded but did not print, and loads the items it did not settle.
-    pub(crate) fn catch_up(&mut self, jobs: &Jobs, id: &str) -> Result<(), CommandError> {
+    pub(crate) fn catch_up(&mut self, jobs: &Jobs, id: &str) -> Result<()> {
         let mut opened = OpenedJob::open(jobs, id)?;
         let reader = &mut opened.reader;
         if self.how == OutputPassing::Through {
@@ -104,8 +101,7 @@ impl OutputPrinter {
         }
         let steps = StepId::all().zip(&reader.job.steps);
         let active = steps.flat_map(|(step, state)| {
-            let items = state.items.iter();
-            let active = items.filter(|(_, item)| matches!(item, ItemState::Active(_)));
+            let active = state.items.iter().filter(|(_, item)| matches!(item, ItemState::Active(_)));
             active.map(move |(index, _)| step.item(index))
         });
         let mut items: BTreeSet<ItemId> = active.collect();
@@ -129,8 +125,7 @@ impl OutputPrinter {
     /// The version of the last record whose output was printed.
     fn printed_until(&self) -> Version {
         let mut number = [0; 8];
-        let noted = self.printed.as_ref();
-        let is_noted = noted.is_some_and(|file| file.read_exact_at(&mut number, 0).is_ok());
+        let is_noted = self.printed.as_ref().is_some_and(|file| file.read_exact_at(&mut number, 0).is_ok());
         if is_noted { Version(u64::from_le_bytes(number)) } else { Version::EMPTY }
     }
 
@@ -139,7 +134,7 @@ impl OutputPrinter {
     }
 
     /// Reports the first error of printing.
-    pub(crate) fn finish(&mut self) -> Result<(), CommandError> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
         match self.write_error.take() {
             None => Ok(()),
             Some(error) => Err(CommandError::Store {
@@ -304,13 +299,11 @@ impl Observer for OutputPrinter {
 }
 
 /// The items of maps that were settled at this version.
-fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemId>, CommandError> {
+fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemId>> {
     let job = &reader.job;
-    let maps = StepId::all().zip(&job.steps);
-    let maps = maps.filter(|(step, _)| job.plan().is_map(*step));
+    let maps = StepId::all().zip(&job.steps).filter(|(step, _)| job.plan().is_map(*step));
     let settled = maps.flat_map(|(step, state)| {
-        let items = state.items.iter();
-        let settled = items.filter(|(_, item)| matches!(item, ItemState::Settled(_)));
+        let settled = state.items.iter().filter(|(_, item)| matches!(item, ItemState::Settled(_)));
         settled.map(move |(index, _)| step.item(index))
     });
     let mut settled: BTreeSet<ItemId> = settled.collect();

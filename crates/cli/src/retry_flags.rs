@@ -127,8 +127,7 @@ impl RetryFlags {
     pub(crate) fn put_pool(&self, workflow: &mut Value) {
         if let (Value::Object(fields), Some(retries @ 1..)) = (workflow, self.job_retries) {
             // An item may use as many as its own flag allows.
-            let typed = self.attempts.as_deref();
-            let share = typed.map_or(DEFAULT, |text| text.parse().unwrap_or(u32::MAX));
+            let share = self.attempts.as_deref().map_or(DEFAULT, |text| text.parse().unwrap_or(u32::MAX));
             fields.insert("retry_budget".to_owned(), retries.into());
             fields.insert("retry_budget_per_workflow".to_owned(), share.into());
         }

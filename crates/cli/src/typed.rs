@@ -15,10 +15,8 @@ use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, ClaimedJob};
 
 use crate::commands::run::submission_context;
-use crate::environment;
-use crate::exit::CommandError;
-use crate::jobs::{Jobs, PreparedJob, StorePlace, name_and_seed};
-use crate::retry_flags::RetryFlags;
+use crate::jobs::{PreparedJob, name_and_seed};
+use crate::{CommandError, Jobs, Result, RetryFlags, StorePlace, environment};
 
 /// The placeholder for the prompt in the arguments of an agent.
 const PROMPT: &str = "{prompt}";
@@ -34,7 +32,7 @@ pub(crate) struct TypedCommand {
 
 /// The arguments of an agent, one of which is the prompt placeholder, and the prompt itself. With a `place`
 /// (`{}`) the prompt is the item, which replaces `place` or is appended; without one it is one of the words.
-fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>, String), CommandError> {
+fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>, String)> {
     if let Some(word) = words.iter().find(|word| word.contains(PROMPT)) {
         return Err(CommandError::Usage(format!(
             "the argument `{word}` must not contain {PROMPT}, which is reserved"
@@ -66,7 +64,7 @@ pub(crate) fn command(
     words: &[String],
     place: Option<&str>,
     retry: &RetryFlags,
-) -> Result<(Vec<String>, Value), CommandError> {
+) -> Result<(Vec<String>, Value)> {
     let (argv, prompt) = argv(words, place)?;
     let mut command = Map::new();
     command.insert("program".to_owned(), prompt.into());
@@ -86,7 +84,7 @@ fn name_of(words: &[String]) -> String {
 }
 
 impl TypedCommand {
-    pub(crate) fn new(place: &StorePlace, workflow: Value) -> Result<Self, CommandError> {
+    pub(crate) fn new(place: &StorePlace, workflow: Value) -> Result<Self> {
         let (id, seed) = name_and_seed()?;
         Ok(Self {
             workflow,
@@ -99,7 +97,7 @@ impl TypedCommand {
     }
 
     /// Copies standard input to a file that every attempt reads. Empty input is the same as none.
-    pub(crate) fn stdin(&mut self, mut input: impl Read) -> Result<(), CommandError> {
+    pub(crate) fn stdin(&mut self, mut input: impl Read) -> Result<()> {
         let mut first = [0; 1];
         let unread = |error| CommandError::Usage(format!("cannot read standard input: {error}"));
         if input.read(&mut first).map_err(unread)? == 0 {
@@ -119,7 +117,7 @@ impl TypedCommand {
         Ok(())
     }
 
-    pub(crate) fn items(&mut self, items: &[String]) -> Result<(), CommandError> {
+    pub(crate) fn items(&mut self, items: &[String]) -> Result<()> {
         let path = self.write("items.json", json!(items).to_string().as_bytes())?;
         if let Some(file) = self.workflow.pointer_mut("/map/input/file") {
             *file = path.replace("${", "$${").into();
@@ -127,7 +125,7 @@ impl TypedCommand {
         Ok(())
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<String, CommandError> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<String> {
         let path: PathBuf = self.folder.path().join(name);
         self.folder.write(name, bytes).map_err(|error| CommandError::Store {
             message: format!("cannot write `{}`: {error}", path.display()),
@@ -136,11 +134,7 @@ impl TypedCommand {
         Ok(path.display().to_string())
     }
 
-    pub(crate) fn submit(
-        self,
-        jobs: &Jobs,
-        passing: OutputPassing,
-    ) -> Result<(ClaimedJob, JobFolder), CommandError> {
+    pub(crate) fn submit(self, jobs: &Jobs, passing: OutputPassing) -> Result<(ClaimedJob, JobFolder)> {
         let operator = environment::operator()?;
         let source = Source::new("command line", self.workflow.to_string());
         let checked = check(&source, &operator);

@@ -10,7 +10,7 @@ use undaunted_engine::update::settings_of_breakers;
 use undaunted_policy::Timestamp;
 use undaunted_store::{AggregateId, Append, NumberedRecord, Store, Version};
 
-use crate::journal::JournalError;
+use crate::JournalError;
 
 pub const FAMILY: &str = "breaker";
 /// The family of claims under which breakers are probed: `probe/NAME`.
@@ -33,8 +33,7 @@ pub fn records(
     breaker: &str,
     after: Version,
 ) -> Result<Vec<(u64, BreakerRecord)>, JournalError> {
-    let read = store.read(&aggregate(breaker)?, after)?;
-    decoded(breaker, read.collect::<Result<_, _>>()?)
+    decoded(breaker, store.read(&aggregate(breaker)?, after)?.collect::<Result<_, _>>()?)
 }
 
 pub(crate) fn decoded(
@@ -60,8 +59,7 @@ pub fn read(store: &dyn Store, breaker: &str) -> Result<Option<BreakerJournal>, 
 
 pub fn names(store: &dyn Store) -> Result<Vec<String>, JournalError> {
     let listed = store.list(FAMILY, "")?;
-    let names = listed.iter().map(|listed| listed.aggregate.id().to_owned());
-    Ok(names.collect())
+    Ok(listed.iter().map(|listed| listed.aggregate.id().to_owned()).collect())
 }
 
 pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerJournal)>, JournalError> {

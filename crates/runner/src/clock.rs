@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::time::{ClockId, clock_gettime};
 use undaunted_policy::Timestamp;
 
-use crate::machine::Machine;
+use crate::Machine;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {

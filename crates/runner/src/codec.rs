@@ -63,8 +63,7 @@ impl CborSystemType for Duration {
 
 impl CborSystemType for SystemTime {
     fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>> {
-        let since = self.duration_since(Self::UNIX_EPOCH);
-        since.unwrap_or_default().put(to)
+        self.duration_since(Self::UNIX_EPOCH).unwrap_or_default().put(to)
     }
 
     fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {

@@ -42,8 +42,6 @@ pub(crate) fn diagnostics_line(source: &Source, found: &[Diagnostic]) -> String 
 }
 
 fn key_at(text: &str, at: usize) -> Option<&str> {
-    let before = text.get(..at)?.trim_end().strip_suffix(':')?;
-    let before = before.trim_end().strip_suffix('"')?;
-    let begin = before.rfind('"')?;
-    before.get(begin.saturating_add(1)..)
+    let before = text.get(..at)?.trim_end().strip_suffix(':')?.trim_end().strip_suffix('"')?;
+    before.get(before.rfind('"')?.saturating_add(1)..)
 }

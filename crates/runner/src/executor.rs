@@ -16,15 +16,17 @@ mod write_file;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use answer::{MOST, SHOWN};
+use sub_flow::InnerFlows;
 use undaunted_engine::event::NewItem;
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::Task;
 use undaunted_engine::workflow::Action;
 use undaunted_policy::FailureCause;
+use write_file::FileWrites;
 
-use crate::drive::{DriveError, JobContext};
-use crate::keeper::KeeperRefusal;
+use crate::{DriveError, JobContext, KeeperRefusal};
 
 pub use answer::{HttpAnswer, StepResult, step_result};
 pub(crate) use calls::Calls;
@@ -36,11 +38,6 @@ pub(crate) use program::Programs;
 pub(crate) use sub_flow::SubFlowRequest;
 pub use write_file::NewFile;
 pub(crate) use write_file::write_file;
-
-use function::FunctionCalls;
-use http::Requests;
-use sub_flow::InnerFlows;
-use write_file::FileWrites;
 
 pub(crate) trait Executor {
     /// Begins an attempt whose start is on record. Its end is always reported.
@@ -104,7 +101,6 @@ pub enum ExecutorMessage {
         step: StepId,
         items: ReadItems,
     },
-    /// A keeper refuses a request.
     Refused(KeeperRefusal),
     /// The keeper has gone. The next one recovers the fates of its commands.
     KeeperGone,
@@ -113,10 +109,9 @@ pub enum ExecutorMessage {
 #[derive(Default)]
 pub(crate) struct Executors {
     pub(crate) programs: Programs,
-    pub(crate) requests: Requests,
+    pub(crate) calls: Calls,
     pub(crate) inputs: InputReads,
     pub(crate) sub_flows: InnerFlows,
-    functions: FunctionCalls,
     files: FileWrites,
 }
 
@@ -125,8 +120,7 @@ impl Executors {
     pub(crate) fn of(&mut self, action: Option<&Action>) -> &mut dyn Executor {
         match action {
             None | Some(Action::Shell(_) | Action::Agent { .. }) => &mut self.programs,
-            Some(Action::Http(_) | Action::Step(_)) => &mut self.requests,
-            Some(Action::Function(_)) => &mut self.functions,
+            Some(Action::Http(_) | Action::Step(_) | Action::Function(_)) => &mut self.calls,
             Some(Action::WriteFile(_)) => &mut self.files,
             Some(Action::SubFlow(_)) => &mut self.sub_flows,
         }
@@ -136,13 +130,12 @@ impl Executors {
     pub(crate) fn ended(&mut self, start: StartId) {
         let Self {
             programs,
-            requests,
+            calls,
             inputs: _, // their commands are programs
             sub_flows,
-            functions,
             files,
         } = self;
-        let all: [&mut dyn Executor; 5] = [programs, requests, sub_flows, functions, files];
+        let all: [&mut dyn Executor; 4] = [programs, calls, sub_flows, files];
         for executor in all {
             executor.ended(start);
         }

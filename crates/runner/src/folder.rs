@@ -30,8 +30,7 @@ impl LocalFolder {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let home = || variable("HOME").map(|home| Path::new(&home).join(".local/state"));
         let state = || variable("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
-        let own = variable("UNDAUNTED_HOME").map(PathBuf::from);
-        own.or_else(|| Some(state()?.join("undaunted"))).map(Self)
+        variable("UNDAUNTED_HOME").map(PathBuf::from).or_else(|| Some(state()?.join("undaunted"))).map(Self)
     }
 
     /// The folder of the store if it has one, else the default one.
@@ -90,8 +89,7 @@ impl JobFolder {
 
     /// The last sign of a process that runs the job.
     pub fn seen_alive(&self) -> Option<Timestamp> {
-        let found = self.path.join("alive").metadata().ok()?;
-        found.modified().ok().map(wall)
+        self.path.join("alive").metadata().ok()?.modified().ok().map(wall)
     }
 
     pub fn make(&self) -> io::Result<()> {

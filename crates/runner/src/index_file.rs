@@ -37,8 +37,6 @@ struct IndexHeader {
     #[n(3)]
     sections: [(u64, u32); 4],
 }
-
-/// A job as its index has it.
 pub(crate) struct SavedIndex {
     pub(crate) version: Version,
     pub(crate) last: Vec<u8>,

@@ -113,8 +113,7 @@ pub fn replay(
         each(state, version, &record);
         last = version;
     }
-    let found = state.map(|state| (state, last));
-    found.ok_or_else(|| not_found(job))
+    state.map(|state| (state, last)).ok_or_else(|| not_found(job))
 }
 
 /// Reads a job by replaying its whole journal.
@@ -192,13 +191,11 @@ fn submit_with(
     let submission = record(Event::Job(JobEvent::Submitted(Box::new(submitted))));
     let mut job = begin(&name, &submission, plans)?;
     let (breakers, changes) = breakers::configure(store, &name, job.plan(), now)?;
-    let events = known.iter().cloned().chain(changes);
-    let with_it: Vec<Record> = events.map(record).collect();
+    let with_it: Vec<Record> = known.iter().cloned().chain(changes).map(record).collect();
     for record in &with_it {
         job.apply(record);
     }
-    let records = [&submission].into_iter().chain(&with_it);
-    let records: Vec<Vec<u8>> = records.map(Record::encode).collect();
+    let records: Vec<Vec<u8>> = [&submission].into_iter().chain(&with_it).map(Record::encode).collect();
     let version = Version::EMPTY.after(records.len());
     let appends = move |claim: &Claim| {
         let (of, first) = (claim.aggregate.clone(), Version::EMPTY);

@@ -34,13 +34,30 @@ pub mod keeper;
 pub mod machine;
 mod process;
 pub mod reader;
-pub mod redact;
 pub mod request;
 pub mod secrets;
 pub mod spool;
 mod stored_job;
 #[cfg(test)]
 mod test_job;
+
+use catalog::CatalogHandle;
+use clock::Clock;
+use drive::{DriveError, JobContext, JobResult, Notifier, Services};
+use endpoints::Endpoints;
+use executor::Functions;
+use folder::{JobFolder, LocalFolder};
+use journal::{ClaimedJob, JournalError};
+use keeper::{CommandSpec, KeeperClient, KeeperError, KeeperRefusal};
+use machine::{CancelCall, ExpectedEnd, Machine};
+use process::{ProcessMark, SystemProcess};
+use request::ArrivedResult;
+use secrets::Secrets;
+use spool::{
+    CommandEnd, CommandExit, CommandFate, EndedBy, NotStartedCommand, OutputSegments, OutputSlot,
+    OutputSlots, RecoveredSpool, RunningCommand, Spool, SpoolDamage, SpoolEntry, SpoolError, SpoolLock,
+    SpoolLog, SpoolRecord, SpooledOutput, StartRefusal, VanishedCommand,
+};
 
 pub use error_text::with_causes;
 pub use executor::{

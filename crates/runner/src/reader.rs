@@ -13,10 +13,10 @@ use undaunted_engine::view::Projection;
 use undaunted_engine::view::history::{Histories, History};
 use undaunted_store::{AggregateId, Records, Store, Version};
 
-use crate::folder::{JobFolder, keep};
-use crate::index_file;
-use crate::journal::{JournalError, aggregate, begin, decode, not_found};
+use crate::folder::keep;
+use crate::journal::{aggregate, begin, decode, not_found};
 use crate::stored_job::records_after;
+use crate::{JobFolder, JournalError, index_file};
 
 mod attempts;
 
@@ -295,8 +295,7 @@ impl<'s> JobReader<'s> {
         let named = self.projection.index.named(typed);
         self.load_items(named)?;
         let exact = |reader: &Self| -> Vec<ItemId> {
-            let known = reader.known();
-            known.filter(|it| reader.job.identity(*it) == typed).collect()
+            reader.known().filter(|it| reader.job.identity(*it) == typed).collect()
         };
         let found = exact(self);
         if !found.is_empty() {

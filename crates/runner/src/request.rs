@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use undaunted_engine::input::Input;
 use undaunted_store::{Store, StoreError};
 
-use crate::journal::{JournalError, aggregate, not_found};
+use crate::JournalError;
+use crate::journal::{aggregate, not_found};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobRequest {
@@ -39,10 +40,7 @@ impl JobRequest {
             "cancel" => Some(Self::Cancel),
             "pause" => Some(Self::Pause),
             "unpause" => Some(Self::Unpause),
-            words => {
-                let retries = words.strip_prefix("top-up ")?;
-                retries.parse().ok().map(Self::TopUp)
-            }
+            words => words.strip_prefix("top-up ")?.parse().ok().map(Self::TopUp),
         }
     }
 }

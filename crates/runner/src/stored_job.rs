@@ -8,7 +8,8 @@ use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_store::{AggregateId, Records, Snapshot, Store, Version};
 
-use crate::journal::{JournalError, aggregate, begin, decode, not_found};
+use crate::JournalError;
+use crate::journal::{aggregate, begin, decode, not_found};
 
 /// A job as read from a store. Another process may have advanced it since.
 #[derive(Debug)]

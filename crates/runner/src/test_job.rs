@@ -39,8 +39,7 @@ impl TestJob {
     /// Gives the job an input, and the items of its map when it reads them.
     pub(crate) fn input(&mut self, input: &Input) {
         self.now = self.now.after(Duration::from_millis(700));
-        let reaction = react(&mut self.job, input, self.now);
-        self.records.extend(reaction.records);
+        self.records.extend(react(&mut self.job, input, self.now).records);
         let mut steps = StepId::all().zip(&self.job.steps);
         let reading = steps.find(|(_, state)| matches!(state.stage, StepStage::Reading(_)));
         if let Some((step, _)) = reading {

@@ -2,11 +2,7 @@
 //!
 //! Every store calls [`check`] to decide whether an append is accepted.
 
-use crate::aggregate::AggregateId;
-use crate::error::StoreError;
-use crate::requests::RequestId;
-use crate::store::Head;
-use crate::version::{Epoch, Version};
+use crate::{AggregateId, Epoch, Head, RequestId, StoreError, Version};
 
 /// The size limit of a record in bytes. Larger data belongs in a file.
 pub const LARGEST_RECORD: usize = 64 << 20;

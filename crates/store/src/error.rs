@@ -8,9 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::aggregate::AggregateId;
-use crate::requests::RequestId;
-use crate::version::Version;
+use crate::{AggregateId, RequestId, Version};
 
 /// A cause, shared by all appends that failed with it.
 pub type SharedError = Arc<dyn Error + Send + Sync>;

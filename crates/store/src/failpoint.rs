@@ -16,8 +16,7 @@ mod enabled {
 
     /// The failpoint that kills this process: `<place>:<id>`.
     fn wanted() -> Option<&'static str> {
-        let wanted = WANTED.get_or_init(|| std::env::var("UNDAUNTED_TEST_DIE").ok());
-        wanted.as_deref()
+        WANTED.get_or_init(|| std::env::var("UNDAUNTED_TEST_DIE").ok()).as_deref()
     }
 
     /// Kills the process with SIGKILL if `UNDAUNTED_TEST_DIE` is `<place>:<id>`.

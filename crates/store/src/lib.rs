@@ -37,7 +37,6 @@
 
 mod aggregate;
 mod append;
-mod claim;
 mod error;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
@@ -50,11 +49,9 @@ mod requests;
 mod sqlite;
 mod store;
 pub mod suite;
-mod version;
 
-pub use aggregate::{AggregateId, InvalidAggregateId};
+pub use aggregate::{AggregateId, Claim, ClaimError, Epoch, InvalidAggregateId, Owner, Version};
 pub use append::{Append, AppendError, Guard, LARGEST_RECORD};
-pub use claim::{Claim, ClaimError, Owner};
 pub use error::{SharedError, StoreError};
 pub use faulty::{Fault, Faults, FaultyStore};
 pub use location::Location;
@@ -62,4 +59,3 @@ pub use memory::MemoryStore;
 pub use requests::{Findings, NumberedRecord, OnFindings, Question, RequestId, StoreRequest};
 pub use sqlite::{FORMAT, SqliteOptions, SqliteStore};
 pub use store::{FoundSnapshot, Head, ListedAggregate, OnAppended, Records, Snapshot, Store, UnderClaim};
-pub use version::{Epoch, Version};

@@ -7,50 +7,38 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::StoreError;
-use crate::sqlite::SqliteStore;
-use crate::store::Store;
+use crate::{SqliteStore, Store, StoreError};
 
+/// The folder of a SQLite database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
-    /// A SQLite database in this folder.
-    Folder(PathBuf),
-}
+pub struct Location(PathBuf);
 
 impl Location {
     /// [`StoreError::Io`] if the name is relative and there is no current directory.
     pub fn named(name: &Path) -> Result<Self, StoreError> {
-        let path = std::path::absolute(name)
-            .map_err(|source| StoreError::Io { path: name.to_owned(), source: Arc::new(source) })?;
-        Ok(Self::Folder(path))
+        let path = std::path::absolute(name);
+        let unknown = |source| StoreError::Io { path: name.to_owned(), source: Arc::new(source) };
+        path.map(Self).map_err(unknown)
     }
 
     /// Opens the store, creating what is missing.
     pub fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
-        match self {
-            Self::Folder(path) => Ok(Arc::new(SqliteStore::open(path)?)),
-        }
+        Ok(Arc::new(SqliteStore::open(&self.0)?))
     }
 
     /// Whether a store was created there. Checks local files only.
     pub fn is_created(&self) -> bool {
-        match self {
-            Self::Folder(path) => SqliteStore::is_in(path),
-        }
+        SqliteStore::is_in(&self.0)
     }
 
     /// The folder that the store shares with the local files of its processes, if any.
     pub fn folder(&self) -> Option<&Path> {
-        match self {
-            Self::Folder(path) => Some(path),
-        }
+        Some(&self.0)
     }
 }
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Folder(path) => path.display().fmt(f),
-        }
+        self.0.display().fmt(f)
     }
 }

@@ -5,13 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::aggregate::AggregateId;
-use crate::append::{self, Append, AppendError};
-use crate::claim::{Claim, ClaimError, Owner};
-use crate::error::StoreError;
-use crate::requests::{Findings, OnFindings, Question, RequestId, StoreRequest};
-use crate::store::{FoundSnapshot, Head, ListedAggregate, OnAppended, Records, Snapshot, Store};
-use crate::version::{Epoch, Version};
+use crate::{
+    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, Findings, FoundSnapshot, Head,
+    ListedAggregate, OnAppended, OnFindings, Owner, Question, Records, RequestId, Snapshot, Store,
+    StoreError, StoreRequest, Version, append,
+};
 
 #[derive(Debug)]
 pub struct MemoryStore {
@@ -172,8 +170,7 @@ impl Store for MemoryStore {
     fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError> {
         let contents = self.contents();
         let journal = contents.journals.get(aggregate);
-        let records = journal.map_or_else(Vec::new, |journal| journal.records(after));
-        Ok(Box::new(records.into_iter().map(Ok)))
+        Ok(Box::new(journal.map_or_else(Vec::new, |journal| journal.records(after)).into_iter().map(Ok)))
     }
 
     fn list(&self, family: &str, prefix: &str) -> Result<Vec<ListedAggregate>, StoreError> {

@@ -7,9 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::aggregate::AggregateId;
-use crate::error::StoreError;
-use crate::version::Version;
+use crate::{AggregateId, StoreError, Version};
 
 /// Rises with every request of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

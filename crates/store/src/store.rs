@@ -6,12 +6,10 @@
 
 use std::sync::mpsc;
 
-use crate::aggregate::AggregateId;
-use crate::append::{Append, AppendError};
-use crate::claim::{Claim, ClaimError, Owner};
-use crate::error::StoreError;
-use crate::requests::{OnFindings, Question, RequestId, StoreRequest};
-use crate::version::{Epoch, Version};
+use crate::{
+    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, OnFindings, Owner, Question, RequestId,
+    StoreError, StoreRequest, Version,
+};
 
 /// Called once with the result of a submission: for each append, in order, the version that its journal has
 /// reached. It may run on the store's only writer thread, so it must return quickly and must not call the

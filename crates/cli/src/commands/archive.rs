@@ -4,17 +4,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view::ArchivedView;
 use undaunted_runner::archive::{ArchiveError, archive, restore};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::with_causes;
 
-use crate::exit::{CommandError, Exit};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::of_journal;
 use crate::retry_flags::duration;
 use crate::screen::json;
+use crate::{CommandError, Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -64,15 +63,14 @@ pub(crate) struct RestoreArgs {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &ArchiveArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &ArchiveArgs) -> Result<Exit> {
     let to = match &args.to {
         Some(to) => std::path::absolute(to)?,
         None => jobs.local.path().join("archive"),
     };
     let wanted = match args.older_than {
-        Some(age) => ended_before(&jobs, age)?,
-        None => named(&jobs, &args.jobs)?,
+        Some(age) => ended_before(jobs, age)?,
+        None => named(jobs, &args.jobs)?,
     };
     let catalog = jobs.catalog()?;
     let mut first_error = None;
@@ -96,13 +94,12 @@ pub(crate) fn run(store: Option<&Path>, args: &ArchiveArgs) -> Result<Exit> {
         writeln!(io::stdout().lock(), "no jobs ended that long ago")?;
     }
     match first_error {
-        Some(refused) => Err(refused.into()),
+        Some(refused) => Err(refused),
         None => Ok(Exit::Done),
     }
 }
 
-pub(crate) fn restore_files(store: Option<&Path>, args: &RestoreArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn restore_files(jobs: &Jobs, args: &RestoreArgs) -> Result<Exit> {
     let catalog = jobs.catalog()?;
     for file in &args.files {
         let id = restore(&*jobs.store, Some(&catalog), file).map_err(|error| of_archive(&error))?;
@@ -121,7 +118,7 @@ fn print(id: &str, file: &Path, text: &str, as_json: bool) -> io::Result<()> {
 }
 
 /// The jobs with these names. None is archived if one of them has not ended.
-fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>, CommandError> {
+fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for name in names {
         let id = jobs.find(name)?;
@@ -136,7 +133,7 @@ fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>, CommandError> {
 }
 
 /// The jobs that ended at least this long ago.
-pub(crate) fn ended_before(jobs: &Jobs, age: Duration) -> Result<Vec<String>, CommandError> {
+pub(crate) fn ended_before(jobs: &Jobs, age: Duration) -> Result<Vec<String>> {
     let now = Clock::set().now();
     let mut found = Vec::new();
     for listed in jobs.list("")? {

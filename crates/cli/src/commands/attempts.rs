@@ -1,17 +1,13 @@
 //! `undaunted attempts`: every attempt of a job or of one item.
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view::{self, AttemptView};
 
-use crate::exit::Exit;
-use crate::jobs::Jobs;
-use crate::opened::JobTarget;
 use crate::screen::attempts::AttemptsTable;
 use crate::screen::json;
+use crate::{Exit, JobTarget, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -29,9 +25,8 @@ pub(crate) struct AttemptsArgs {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &AttemptsArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
-    let (mut opened, target) = JobTarget::open(&jobs, &args.of)?;
+pub(crate) fn run(jobs: &Jobs, args: &AttemptsArgs) -> Result<Exit> {
+    let (mut opened, target) = JobTarget::open(jobs, &args.of)?;
     let out = BufWriter::new(io::stdout().lock());
     let mut output = AttemptOutput { out, table: (!args.json).then(AttemptsTable::default) };
     match target {
@@ -39,8 +34,7 @@ pub(crate) fn run(store: Option<&Path>, args: &AttemptsArgs) -> Result<Exit> {
         JobTarget::Job => opened.reader.each_attempt(|job, found| output.put(view::attempt(job, found)))?,
         JobTarget::Item(item, _) => {
             let mut histories = opened.histories([item])?;
-            let history = histories.remove(&item).unwrap_or_default();
-            let mut found = history.attempts;
+            let mut found = histories.remove(&item).unwrap_or_default().attempts;
             found.retain(|attempt| target.includes_command(attempt.of.command));
             found.sort_by_key(|attempt| (attempt.began, attempt.of));
             for attempt in &found {

@@ -1,9 +1,7 @@
 //! `undaunted breaker`: the breakers shared by the jobs of a store.
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
-use anyhow::Result;
 use clap::{Args, Subcommand};
 use undaunted_engine::breaker::BreakerFact;
 use undaunted_engine::view::{BreakerHistoryView, BreakerView};
@@ -12,9 +10,8 @@ use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::JournalError;
 
-use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
 use crate::screen::{breakers as screen, json as print_json, print};
+use crate::{CommandError, Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -57,12 +54,11 @@ struct BreakerArg {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &BreakerArgs) -> Result<Exit> {
     let now = Clock::set().now();
     match &args.command {
         BreakerCommand::Ls { json } => {
-            let listed = breakers::list(&*jobs.store).map_err(CommandError::from)?;
+            let listed = breakers::list(&*jobs.store)?;
             let views = listed.iter().map(|(name, journal)| BreakerView::of(name, &journal.state));
             let views: Vec<_> = views.collect();
             let mut out = BufWriter::new(io::stdout().lock());
@@ -74,7 +70,7 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
             out.flush()?;
         }
         BreakerCommand::Show(breaker) => {
-            let journal = breakers::read(&*jobs.store, &breaker.name).map_err(CommandError::from)?;
+            let journal = breakers::read(&*jobs.store, &breaker.name)?;
             let journal = journal.ok_or_else(|| {
                 let breaker = breaker.name.clone();
                 CommandError::from(JournalError::NoBreaker { breaker })
@@ -82,14 +78,14 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
             let view = BreakerHistoryView::of(&breaker.name, &journal);
             print(&view, breaker.json, |out, view| screen::one(out, view, now))?;
         }
-        BreakerCommand::Reset(breaker) => change(&jobs, breaker, BreakerFact::Reset { at: now }, now)?,
-        BreakerCommand::Trip(breaker) => change(&jobs, breaker, BreakerFact::Tripped { at: now }, now)?,
+        BreakerCommand::Reset(breaker) => change(jobs, breaker, BreakerFact::Reset { at: now }, now)?,
+        BreakerCommand::Trip(breaker) => change(jobs, breaker, BreakerFact::Tripped { at: now }, now)?,
     }
     Ok(Exit::Done)
 }
 
 fn change(jobs: &Jobs, breaker: &BreakerArg, fact: BreakerFact, now: Timestamp) -> Result<()> {
-    let state = breakers::change(&*jobs.store, &breaker.name, |_| Some(fact)).map_err(CommandError::from)?;
+    let state = breakers::change(&*jobs.store, &breaker.name, |_| Some(fact))?;
     let view = BreakerView::of(&breaker.name, &state);
     Ok(print(&view, breaker.json, |out, view| screen::changed(out, view, now))?)
 }

@@ -1,9 +1,7 @@
 //! `undaunted budget`: the retry pool of a job.
 
 use std::io::{self, Write};
-use std::path::Path;
 
-use anyhow::Result;
 use clap::{Args, Subcommand};
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{BudgetView, TopUpRequestView, TopUpView};
@@ -12,10 +10,8 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
 use undaunted_runner::request::JobRequest;
 
-use crate::exit::{CommandError, Exit};
-use crate::jobs::{ClaimOrOwner, Jobs};
-use crate::opened::OpenedJob;
 use crate::screen::{count, plain, print};
+use crate::{ClaimOrOwner, CommandError, Exit, Jobs, OpenedJob, Result};
 
 const SHOWN_ITEMS: usize = 20;
 
@@ -57,11 +53,10 @@ enum BudgetCommand {
     },
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &BudgetArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &BudgetArgs) -> Result<Exit> {
     match &args.command {
-        BudgetCommand::Show { job, json } => show(&jobs, &jobs.find(job)?, *json),
-        BudgetCommand::TopUp { job, retries, json } => top_up(&jobs, &jobs.find(job)?, *retries, *json),
+        BudgetCommand::Show { job, json } => show(jobs, &jobs.find(job)?, *json),
+        BudgetCommand::TopUp { job, retries, json } => top_up(jobs, &jobs.find(job)?, *retries, *json),
     }
 }
 
@@ -106,8 +101,7 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
         return Err(CommandError::Usage(format!(
             "job {id} has no retry pool; to change the limits of its commands, use \
              `undaunted resume {id} --update FILE`"
-        ))
-        .into());
+        )));
     };
     if pool.limits.total >= most {
         return Err(CommandError::Usage(format!(
@@ -115,14 +109,13 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
              (RETRY_BUDGET_MAX at submission); `undaunted budget show {id}` shows which items used \
              them",
             pool.limits.total
-        ))
-        .into());
+        )));
     }
     let request = JobRequest::TopUp(retries);
     let owner = match jobs.claim_or_ask(id, request)? {
         ClaimOrOwner::Claimed(claimed) => {
             let job = journal::record_input(&*jobs.store, *claimed, &request.input(), Clock::set().now());
-            return topped_up(&job.map_err(CommandError::from)?, pool, retries, as_json);
+            return topped_up(&job?, pool, retries, as_json);
         }
         ClaimOrOwner::Owner(owner) => owner.pid,
     };

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::input::Input;
 use undaunted_engine::view::CancelRequestView;
@@ -12,9 +11,9 @@ use undaunted_runner::request::JobRequest;
 use undaunted_runner::secrets::Secrets;
 
 use crate::commands::run::print_report;
-use crate::exit::Exit;
-use crate::jobs::{ClaimOrOwner, Jobs, of_drive};
+use crate::jobs::of_drive;
 use crate::screen::print;
+use crate::{ClaimOrOwner, Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -32,8 +31,7 @@ pub(crate) struct CancelArgs {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &CancelArgs) -> Result<Exit> {
     let id = jobs.find(&args.job)?;
     let mut claimed = match jobs.claim_or_ask(&id, JobRequest::Cancel)? {
         ClaimOrOwner::Claimed(claimed) => *claimed,
@@ -57,8 +55,7 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
     claimed.first = Some(Input::Cancel);
     // Nothing starts, so no command needs a secret, but output must still be redacted.
     let directory = Path::new(&claimed.job.submitted().working_dir);
-    let secrets = Secrets::read(claimed.job.workflow(), directory);
-    let secrets = secrets.unwrap_or_else(|_| Secrets::withheld());
+    let secrets = Secrets::read(claimed.job.workflow(), directory).unwrap_or_else(|_| Secrets::withheld());
     let ended = EventLoop::new(&services).run(claimed, secrets, Box::new(NoJobObserver));
     let job = ended.map_err(|error| of_drive(&error, &id))?;
     print_report(&job, args.json)?;

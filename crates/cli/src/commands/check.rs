@@ -3,13 +3,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Severity, Source, check, check_bytes_by};
 
-use crate::environment;
-use crate::exit::CommandError;
 use crate::screen::{count, diagnostics};
+use crate::{CommandError, Result, environment};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -37,7 +35,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     for file in &args.files {
         match check_file(file) {
             Ok(found) => checked.push(found),
-            Err(CommandError::Usage(why)) => return Err(CommandError::Usage(why).into()),
+            Err(CommandError::Usage(why)) => return Err(CommandError::Usage(why)),
             Err(why) => unread.push(why),
         }
     }
@@ -74,7 +72,7 @@ fn verdict(checked: &[(Source, CheckedWorkflow)], mut unread: Vec<CommandError>)
             CommandError::Invalid(format!("{files} invalid{}", missing.collect::<Vec<_>>().concat()))
         }
     };
-    Err(refused.into())
+    Err(refused)
 }
 
 fn summary(checked: &CheckedWorkflow) -> String {
@@ -88,13 +86,11 @@ fn summary(checked: &CheckedWorkflow) -> String {
 }
 
 pub(crate) fn refusal(source: &Source, diagnostics: &[Diagnostic]) -> CommandError {
-    let errors = diagnostics.iter();
-    let mut errors = errors.filter(|found| found.code.severity() == Severity::Error);
+    let mut errors = diagnostics.iter().filter(|found| found.code.severity() == Severity::Error);
     let number = errors.clone().count();
     let first = errors.next().map(|found| {
         let at = source.position(found.span);
-        let help = found.help.as_ref().map(|help| format!(" ({help})"));
-        let help = help.unwrap_or_default();
+        let help = found.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
         format!("line {}: {}{help}", at.line, found.message)
     });
     CommandError::Diagnosed {
@@ -105,7 +101,7 @@ pub(crate) fn refusal(source: &Source, diagnostics: &[Diagnostic]) -> CommandErr
 }
 
 /// Reads and checks one file; `-` is standard input.
-pub(crate) fn check_file(path: &str) -> Result<(Source, CheckedWorkflow), CommandError> {
+pub(crate) fn check_file(path: &str) -> Result<(Source, CheckedWorkflow)> {
     let operator = environment::operator()?;
     check_file_by(path, |source| check(source, &operator))
 }
@@ -113,7 +109,7 @@ pub(crate) fn check_file(path: &str) -> Result<(Source, CheckedWorkflow), Comman
 pub(crate) fn check_file_by(
     path: &str,
     check: impl FnOnce(&Source) -> CheckedWorkflow,
-) -> Result<(Source, CheckedWorkflow), CommandError> {
+) -> Result<(Source, CheckedWorkflow)> {
     let bytes = read(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => CommandError::not_found("no_file", format!("file `{path}` not found")),
         _ => CommandError::Invalid(format!("cannot read `{path}`: {error}")),

@@ -1,9 +1,8 @@
 //! `undaunted dlq`: lists, redrives and drops dead letters.
 
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Result;
 use clap::{Args, Subcommand};
 use undaunted_engine::id::ItemId;
 use undaunted_engine::input::Input;
@@ -17,11 +16,9 @@ use undaunted_runner::journal;
 
 use crate::commands::rm::confirmed;
 use crate::commands::run::{drive, read_secrets};
-use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
-use crate::opened::{OpenedJob, find_item};
-use crate::screen::progress::Quietness;
+use crate::opened::find_item;
 use crate::screen::{count, dead, json, plain};
+use crate::{CommandError, Exit, Jobs, OpenedJob, Quietness, Result};
 
 #[derive(Debug, Args)]
 pub(crate) struct DlqArgs {
@@ -130,20 +127,19 @@ struct DlqExportArgs {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &DlqArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &DlqArgs) -> Result<Exit> {
     match &args.command {
-        DlqCommand::Ls(selection) => list(&jobs, selection, false),
-        DlqCommand::Show(selection) => list(&jobs, selection, true),
-        DlqCommand::Group(selection) => group(&jobs, selection),
-        DlqCommand::Redrive(args) => redrive(&jobs, args),
-        DlqCommand::Drop(args) => drop_letters(&jobs, args),
-        DlqCommand::Export(args) => export(&jobs, args),
+        DlqCommand::Ls(selection) => list(jobs, selection, false),
+        DlqCommand::Show(selection) => list(jobs, selection, true),
+        DlqCommand::Group(selection) => group(jobs, selection),
+        DlqCommand::Redrive(args) => redrive(jobs, args),
+        DlqCommand::Drop(args) => drop_letters(jobs, args),
+        DlqCommand::Export(args) => export(jobs, args),
     }
 }
 
 /// The selected dead letters, in input order.
-fn select(opened: &mut OpenedJob<'_>, selection: &DeadLetterSelection) -> Result<Vec<ItemId>, CommandError> {
+fn select(opened: &mut OpenedJob<'_>, selection: &DeadLetterSelection) -> Result<Vec<ItemId>> {
     let mut items: Vec<ItemId> = if selection.items.is_empty() {
         opened.job().dead.keys().copied().collect()
     } else {
@@ -172,10 +168,7 @@ fn input(job: &Job, item: ItemId) -> serde_json::Value {
     serde_json::from_str(job.value(item)).unwrap_or_default()
 }
 
-fn open<'j>(
-    jobs: &'j Jobs,
-    selection: &DeadLetterSelection,
-) -> Result<(OpenedJob<'j>, Vec<ItemId>), CommandError> {
+fn open<'j>(jobs: &'j Jobs, selection: &DeadLetterSelection) -> Result<(OpenedJob<'j>, Vec<ItemId>)> {
     let id = jobs.find(&selection.job)?;
     let mut opened = OpenedJob::open(jobs, &id)?;
     let items = select(&mut opened, selection)?;
@@ -221,17 +214,12 @@ fn list(jobs: &Jobs, selection: &DeadLetterSelection, in_full: bool) -> Result<E
 
 /// Most lines need no history: the job keeps enough of a dead letter. If the command wrote no error, the line
 /// has the error recorded with the dead letter, which is read from the history.
-fn list_batch(
-    out: &mut impl Write,
-    opened: &mut OpenedJob<'_>,
-    items: &[ItemId],
-) -> Result<(), anyhow::Error> {
+fn list_batch(out: &mut impl Write, opened: &mut OpenedJob<'_>, items: &[ItemId]) -> Result<()> {
     let job = opened.job();
     let lines = items.iter().map(|item| DeadLetterLine::of(job, *item));
-    let silent = lines.zip(items).filter_map(|(line, item)| {
-        let is_silent = line.is_some_and(|line| line.error.is_none());
-        is_silent.then_some(*item)
-    });
+    let silent = lines
+        .zip(items)
+        .filter_map(|(line, item)| line.is_some_and(|line| line.error.is_none()).then_some(*item));
     let silent: Vec<ItemId> = silent.collect();
     let histories = opened.histories(silent)?;
     opened.reader.load_items(items.iter().copied())?;
@@ -274,7 +262,7 @@ fn group(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
 fn redrive(jobs: &Jobs, args: &DlqRedriveArgs) -> Result<Exit> {
     let selection = &args.selection;
     if args.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-        return Err(CommandError::Usage("--rate must be a number above 0".to_owned()).into());
+        return Err(CommandError::Usage("--rate must be a number above 0".to_owned()));
     }
     let (mut opened, items) = open(jobs, selection)?;
     let id = opened.job().id().to_owned();
@@ -292,7 +280,7 @@ fn redrive(jobs: &Jobs, args: &DlqRedriveArgs) -> Result<Exit> {
     }
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(opened);
-    let mut claimed = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(CommandError::from)?;
+    let mut claimed = journal::claim(&*jobs.store, &id, &jobs.plans)?;
     claimed.first = Some(Input::Redrive { items, reduce: args.reduce });
     claimed.rate = args.rate;
     drive(jobs, claimed, secrets, Quietness::of(selection.json))
@@ -306,12 +294,11 @@ fn drop_letters(jobs: &Jobs, args: &DlqDropArgs) -> Result<Exit> {
     if !items.is_empty() && !args.yes && !confirmed(&format!("drop {letters} of job {id}"))? {
         return Ok(Exit::Done);
     }
-    let claimed = journal::claim(&*jobs.store, id, &jobs.plans).map_err(CommandError::from)?;
+    let claimed = journal::claim(&*jobs.store, id, &jobs.plans)?;
     // Another process may have redriven or dropped some of them in the meantime.
     items.retain(|item| claimed.job.dead.contains_key(item));
     let input = Input::Drop { items: items.clone() };
-    let job = journal::record_input(&*jobs.store, claimed, &input, Clock::set().now());
-    let job = job.map_err(CommandError::from)?;
+    let job = journal::record_input(&*jobs.store, claimed, &input, Clock::set().now())?;
     print_selected(&job, selection, &items, true)?;
     Ok(Exit::Done)
 }

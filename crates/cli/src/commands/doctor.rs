@@ -4,13 +4,11 @@ use std::env;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-use crate::exit::Exit;
-use crate::jobs::Jobs;
 use crate::screen::print;
+use crate::{Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::breaker::{BreakerChange, BreakerJournal};
 use undaunted_engine::event::{BreakerEvent, Event, ItemEvent, JobEvent, Record};
@@ -15,9 +13,8 @@ use undaunted_policy::Timestamp;
 use undaunted_runner::{breakers, journal};
 use undaunted_store::Version;
 
-use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
 use crate::screen::events;
+use crate::{CommandError, Exit, Jobs, Result};
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -40,22 +37,21 @@ pub(crate) struct EventsArgs {
     follow: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &EventsArgs) -> Result<Exit> {
     let id = jobs.find(&args.job)?;
-    let aggregate = journal::aggregate(&id).map_err(CommandError::from)?;
+    let aggregate = journal::aggregate(&id)?;
     let mut job: Option<Job> = None;
     let mut last = Version::default();
     let mut pulse = None;
     let mut breaker_events = BreakerEvents::default();
     loop {
-        let now = jobs.store.pulse().map_err(CommandError::from)?;
+        let now = jobs.store.pulse()?;
         if pulse != Some(now) {
             pulse = Some(now);
             let mut out = BufWriter::new(io::stdout().lock());
             let records = jobs.store.read(&aggregate, last);
-            breaker_events.refresh(&jobs)?;
-            for read in records.map_err(CommandError::from)? {
+            breaker_events.refresh(jobs)?;
+            for read in records? {
                 // The records before a damaged one are printed, then the error.
                 let shown = read
                     .map_err(CommandError::from)
@@ -64,7 +60,7 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
                     Ok(shown) => shown,
                     Err(refused) => {
                         out.flush()?;
-                        return Err(refused.into());
+                        return Err(refused);
                     }
                 };
                 last = version;
@@ -78,7 +74,7 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
                         CommandError::from(journal::JournalError::Job { job, why })
                     })?),
                 };
-                breaker_events.note(&jobs, job, &record)?;
+                breaker_events.note(jobs, job, &record)?;
                 for event in breaker_events.before(version.0, record.at) {
                     print(&mut out, &event, args.json)?;
                 }
@@ -127,7 +123,7 @@ struct BreakerEvents {
 
 impl BreakerEvents {
     /// Reads the breakers that this record mentions for the first time.
-    fn note(&mut self, jobs: &Jobs, job: &Job, record: &Record) -> Result<(), CommandError> {
+    fn note(&mut self, jobs: &Jobs, job: &Job, record: &Record) -> Result<()> {
         let name = match &record.event {
             Event::Job(JobEvent::Submitted(_)) => {
                 self.since = record.at;
@@ -158,7 +154,7 @@ impl BreakerEvents {
         }
     }
 
-    fn add(&mut self, jobs: &Jobs, name: &str) -> Result<(), CommandError> {
+    fn add(&mut self, jobs: &Jobs, name: &str) -> Result<()> {
         if self.breakers.contains_key(name) {
             return Ok(());
         }
@@ -166,16 +162,15 @@ impl BreakerEvents {
         self.read(jobs, name)
     }
 
-    fn refresh(&mut self, jobs: &Jobs) -> Result<(), CommandError> {
+    fn refresh(&mut self, jobs: &Jobs) -> Result<()> {
         let names: Vec<String> = self.breakers.keys().cloned().collect();
         names.iter().try_for_each(|name| self.read(jobs, name))
     }
 
-    fn read(&mut self, jobs: &Jobs, name: &str) -> Result<(), CommandError> {
+    fn read(&mut self, jobs: &Jobs, name: &str) -> Result<()> {
         let found = breakers::read(&*jobs.store, name)?;
         let BreakerJournal { version, changes, .. } = found.unwrap_or_default();
-        let seen = self.breakers.insert(name.to_owned(), version);
-        let seen = seen.unwrap_or_default();
+        let seen = self.breakers.insert(name.to_owned(), version).unwrap_or_default();
         for (at, change) in changes {
             let is_new = at.map_or(seen == 0, |at| at > seen);
             if !is_new || change.at < self.since {

@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 use undaunted_engine::event::OutputPassing;
@@ -12,13 +11,7 @@ use undaunted_engine::job::JobStage;
 use undaunted_policy::FailureCause;
 use undaunted_runner::secrets::Secrets;
 
-use crate::exit::Exit;
-use crate::foreground;
-use crate::jobs::StorePlace;
-use crate::passing::OutputPrinter;
-use crate::retry_flags::RetryFlags;
-use crate::screen::progress::Display;
-use crate::typed::{self, TypedCommand};
+use crate::{Display, Exit, OutputPrinter, Result, RetryFlags, StorePlace, TypedCommand, foreground, typed};
 
 /// The status of a program that SIGPIPE has killed: 128 + 13.
 const UNREAD: u8 = 141;

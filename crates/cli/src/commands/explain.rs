@@ -1,14 +1,9 @@
 //! `undaunted explain`: why a job, an item or a command has its status.
 
-use std::path::Path;
-
-use anyhow::Result;
 use clap::Args;
 
-use crate::exit::Exit;
-use crate::jobs::Jobs;
-use crate::opened::JobTarget;
 use crate::screen::{explain, print};
+use crate::{Exit, JobTarget, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -30,9 +25,8 @@ pub(crate) struct ExplainArgs {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
-    let (mut opened, target) = JobTarget::open(&jobs, &args.of)?;
+pub(crate) fn run(jobs: &Jobs, args: &ExplainArgs) -> Result<Exit> {
+    let (mut opened, target) = JobTarget::open(jobs, &args.of)?;
     let now = opened.now();
     match target {
         JobTarget::Job => {

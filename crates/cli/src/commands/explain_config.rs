@@ -2,9 +2,9 @@
 
 use std::io::{self, BufWriter, Write};
 
-use anyhow::Result;
 use clap::Args;
 
+use crate::Result;
 use crate::commands::check::{check_file, refusal};
 use crate::screen::{diagnostics, policies};
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ExplainConfigArgs) -> Result<()> {
     let (source, checked) = check_file(&args.file)?;
     diagnostics::show(&source, &checked.diagnostics);
     let Some(workflow) = &checked.workflow else {
-        return Err(refusal(&source, &checked.diagnostics).into());
+        return Err(refusal(&source, &checked.diagnostics));
     };
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {

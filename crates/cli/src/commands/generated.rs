@@ -4,12 +4,11 @@
 
 use std::io::{self, Write};
 
-use anyhow::Result;
 use clap::Args;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::args::Cli;
+use crate::{Cli, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

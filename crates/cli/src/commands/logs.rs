@@ -1,25 +1,21 @@
 //! `undaunted logs`: the output of the commands of a job.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::event::AttemptId;
 use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::job::{Activity, Job};
 use undaunted_engine::view::history::PastAttempt;
-use undaunted_runner::redact::Redaction;
-use undaunted_runner::secrets::Secrets;
+use undaunted_runner::keeper::KeeperError;
+use undaunted_runner::secrets::{Redaction, Secrets};
 use undaunted_runner::spool::{CommandFate, Spool, SpooledOutput};
 
 use super::run::read_secrets;
-use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
-use crate::opened::{JobTarget, OpenedJob};
 use crate::passing::spooled;
 use crate::screen::logs::{Label, LogOutput, Stream};
+use crate::{CommandError, Exit, JobTarget, Jobs, OpenedJob, Result};
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -52,14 +48,13 @@ pub(crate) struct LogsArgs {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
-    let (mut opened, target) = JobTarget::open(&jobs, &args.of)?;
+pub(crate) fn run(jobs: &Jobs, args: &LogsArgs) -> Result<Exit> {
+    let (mut opened, target) = JobTarget::open(jobs, &args.of)?;
     let id = opened.job().id().to_owned();
     let secrets = secrets(opened.job())?;
     let folder = jobs.local.job(&id).spool();
     // Reading must not create a spool: a job that ran no program has none.
-    let spool = if folder.is_dir() { Some(Spool::open(&folder)?) } else { None };
+    let spool = if folder.is_dir() { Some(Spool::open(&folder).map_err(KeeperError::from)?) } else { None };
     let mut reader = LogReader {
         spool,
         folder: folder.clone(),
@@ -85,7 +80,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     }
     while args.follow && !opened.job().stage.has_ended() {
         std::thread::sleep(POLL);
-        let mut items = opened.reader.refresh().map_err(CommandError::from)?;
+        let mut items = opened.reader.refresh()?;
         items.extend(opened.job().starts.running.values());
         items.retain(|item| match target {
             JobTarget::Job => true,
@@ -97,7 +92,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
 }
 
 /// The current secrets of a job. Without them nothing can be redacted, so nothing is printed.
-fn secrets(job: &Job) -> Result<Secrets, CommandError> {
+fn secrets(job: &Job) -> Result<Secrets> {
     read_secrets(job.workflow(), &job.submitted().working_dir).map_err(|refused| {
         CommandError::Usage(format!(
             "{refused}; it is needed to redact the output of job {}, so nothing is printed",
@@ -152,7 +147,7 @@ impl LogReader {
             return Ok(());
         }
         if self.spool.is_none() && self.folder.is_dir() {
-            self.spool = Some(Spool::open(&self.folder)?);
+            self.spool = Some(Spool::open(&self.folder).map_err(KeeperError::from)?);
         }
         let label = Label::of(job, attempt);
         let Some(spool) = self.spool.clone() else {
@@ -203,7 +198,7 @@ impl LogReader {
             let state = live.shown.iter_mut().zip(&mut live.redactions);
             for ((piece, stream), (shown, redaction)) in both.zip(state) {
                 any = any || !piece.is_empty();
-                *shown = shown.saturating_add(u64::try_from(piece.len())?);
+                *shown = shown.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
                 self.output.piece(label, stream, &redaction.push(piece))?;
             }
             if !any {
@@ -221,8 +216,7 @@ impl LogReader {
         label: &Label,
         kept: [Option<SpooledOutput>; 2],
     ) -> Result<()> {
-        let live = self.live.remove(&key);
-        let mut live = live.unwrap_or_else(|| LiveOutput::new(&self.secrets));
+        let mut live = self.live.remove(&key).unwrap_or_else(|| LiveOutput::new(&self.secrets));
         self.done.insert(key);
         let state = live.shown.iter().zip(&mut live.redactions);
         for ((kept, stream), (shown, redaction)) in kept.iter().zip(Stream::BOTH).zip(state) {
@@ -251,7 +245,7 @@ impl LogReader {
             let skip = usize::try_from(shown.saturating_sub(begin)).unwrap_or(usize::MAX);
             bytes.get(skip..).unwrap_or_default().to_vec()
         };
-        let head = u64::try_from(output.head.len())?;
+        let head = u64::try_from(output.head.len()).unwrap_or(u64::MAX);
         let piece = redaction.push(&behind(&output.head, 0));
         self.output.piece(label, stream, &piece)?;
         let tail = head.saturating_add(output.dropped);

@@ -1,17 +1,14 @@
 //! `undaunted ls`: the list of jobs.
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view::JobLine;
 use undaunted_runner::reader::JobReader;
 use undaunted_store::Version;
 
-use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
 use crate::screen::{jobs, json};
+use crate::{Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -24,18 +21,14 @@ pub(crate) struct LsArgs {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &LsArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &LsArgs) -> Result<Exit> {
     let mut lines = Vec::new();
     for listed in jobs.list("")? {
         let id = listed.aggregate.id();
-        lines.push(match line(&jobs, id, listed.head.version) {
+        lines.push(match line(jobs, id, listed.head.version) {
             Ok(line) => line,
             // A damaged job must not hide the others.
-            Err(why) => {
-                let why = why.to_string();
-                JobLine::unreadable(id, why.lines().next().unwrap_or_default())
-            }
+            Err(why) => JobLine::unreadable(id, why.to_string().lines().next().unwrap_or_default()),
         });
     }
     lines.sort_by(|a, b| b.submitted_at.cmp(&a.submitted_at).then_with(|| a.job.cmp(&b.job)));
@@ -51,7 +44,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn line(jobs: &Jobs, id: &str, version: Version) -> Result<JobLine, CommandError> {
+fn line(jobs: &Jobs, id: &str, version: Version) -> Result<JobLine> {
     let first = jobs.first(id)?;
     let before_last = Version(version.0.saturating_sub(1));
     let last = jobs.record(id, before_last)?;

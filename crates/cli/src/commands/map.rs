@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 use undaunted_engine::event::OutputPassing;
@@ -12,14 +11,11 @@ use undaunted_engine::view::{JobStatus, report};
 use undaunted_runner::secrets::Secrets;
 
 use crate::commands::run::{ignore_broken_pipe, print_report};
-use crate::exit::{CommandError, Exit};
-use crate::foreground;
-use crate::jobs::StorePlace;
-use crate::passing::OutputPrinter;
-use crate::retry_flags::RetryFlags;
-use crate::screen::progress::Display;
 use crate::screen::summary;
-use crate::typed::{self, TypedCommand};
+use crate::{
+    CommandError, Display, Exit, OutputPrinter, Result, RetryFlags, StorePlace, TypedCommand, foreground,
+    typed,
+};
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -115,7 +111,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     Ok(if interrupts > 1 { Exit::Interrupted } else { exit })
 }
 
-fn read(file: Option<&Path>) -> Result<Vec<u8>, CommandError> {
+fn read(file: Option<&Path>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match file {
         None => {
@@ -133,7 +129,7 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, CommandError> {
 }
 
 /// The items of the input, which end with a newline or a zero byte. Empty ones are skipped.
-fn items(bytes: &[u8], null: bool) -> Result<Vec<String>, CommandError> {
+fn items(bytes: &[u8], null: bool) -> Result<Vec<String>> {
     let end = if null { b'\0' } else { b'\n' };
     let mut items = Vec::new();
     for (number, piece) in bytes.split(|byte| *byte == end).enumerate() {

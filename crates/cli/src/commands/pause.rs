@@ -1,18 +1,15 @@
 //! `undaunted pause` and `unpause`: stop and allow new starts in a job.
 
 use std::io::Write;
-use std::path::Path;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view::PausedView;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
 use undaunted_runner::request::JobRequest;
 
-use crate::exit::{CommandError, Exit};
-use crate::jobs::{ClaimOrOwner, Jobs};
 use crate::screen::print;
+use crate::{ClaimOrOwner, CommandError, Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -31,16 +28,15 @@ pub(crate) struct PauseArgs {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &PauseArgs, request: JobRequest) -> Result<Exit> {
     let id = jobs.find(&args.job)?;
     let (paused, owner) = match jobs.claim_or_ask(&id, request)? {
         ClaimOrOwner::Claimed(claimed) if claimed.job.stage.has_ended() => {
-            return Err(CommandError::Usage(format!("job {id} has ended")).into());
+            return Err(CommandError::Usage(format!("job {id} has ended")));
         }
         ClaimOrOwner::Claimed(claimed) => {
             let job = journal::record_input(&*jobs.store, *claimed, &request.input(), Clock::set().now());
-            (job.map_err(CommandError::from)?.times.paused.is_some(), None)
+            (job?.times.paused.is_some(), None)
         }
         ClaimOrOwner::Owner(owner) => (request == JobRequest::Pause, Some(owner.pid)),
     };

@@ -1,9 +1,7 @@
 //! `undaunted resume`: runs a suspended or interrupted job to its end.
 
 use std::io::{self, Write};
-use std::path::Path;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::event::WorkflowText;
 use undaunted_engine::input::Input;
@@ -16,10 +14,8 @@ use undaunted_runner::journal;
 
 use crate::commands::check::{check_file_by, refusal};
 use crate::commands::run::{drive, ignore_broken_pipe, print_report, read_secrets};
-use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
 use crate::screen::diagnostics;
-use crate::screen::progress::Quietness;
+use crate::{CommandError, Exit, Jobs, Quietness, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -43,8 +39,7 @@ pub(crate) struct ResumeArgs {
     quietness: Quietness,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &ResumeArgs) -> Result<Exit> {
     let id = jobs.find(&args.job)?;
     let known = jobs.known(&id)?;
     for sentence in &known.ignored {
@@ -63,9 +58,9 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
         None
     };
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
-    let mut claimed = journal::claim_known(&*jobs.store, known).map_err(CommandError::from)?;
+    let mut claimed = journal::claim_known(&*jobs.store, known)?;
     claimed.first = update;
-    drive(&jobs, claimed, secrets, args.quietness)
+    drive(jobs, claimed, secrets, args.quietness)
 }
 
 fn read_update(job: &Job, file: &str) -> Result<Input> {
@@ -76,7 +71,7 @@ fn read_update(job: &Job, file: &str) -> Result<Input> {
     let (source, checked) = check_file_by(file, |source| job.check(source.text()))?;
     diagnostics::show(&source, &checked.diagnostics);
     let Some(workflow) = checked.workflow else {
-        return Err(refusal(&source, &checked.diagnostics).into());
+        return Err(refusal(&source, &checked.diagnostics));
     };
     match compare(job.workflow(), &workflow) {
         WorkflowUpdate::Settings(changes) => {
@@ -87,8 +82,7 @@ fn read_update(job: &Job, file: &str) -> Result<Input> {
             source.name(),
             job.id(),
             differences.join("\n  ")
-        ))
-        .into()),
+        ))),
     }
 }
 

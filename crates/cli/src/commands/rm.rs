@@ -1,10 +1,8 @@
 //! `undaunted rm` and `prune`: removing jobs.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
@@ -15,10 +13,10 @@ use undaunted_runner::journal;
 use undaunted_runner::secrets::Secrets;
 
 use crate::commands::archive::ended_before;
-use crate::exit::{CommandError, Exit};
-use crate::jobs::{Jobs, of_drive};
+use crate::jobs::of_drive;
 use crate::retry_flags::duration;
 use crate::screen::{count, json};
+use crate::{CommandError, Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -68,38 +66,34 @@ pub(crate) struct PruneArgs {
     json: bool,
 }
 
-pub(crate) fn rm(store: Option<&Path>, args: &RmArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
-    let found = args.jobs.iter().map(|it| jobs.find(it));
-    let found = found.collect::<Result<Vec<String>, CommandError>>()?;
+pub(crate) fn rm(jobs: &Jobs, args: &RmArgs) -> Result<Exit> {
+    let found = args.jobs.iter().map(|it| jobs.find(it)).collect::<Result<Vec<String>>>()?;
     for id in &found {
         let job = jobs.read(id)?;
         if !job.stage.has_ended() && !args.force {
             return Err(CommandError::Usage(format!(
                 "job {id} is not finished; remove it anyway with `--force`"
-            ))
-            .into());
+            )));
         }
     }
     if !args.yes && !confirmed(&format!("remove {}", count(found.len(), "job", "jobs")))? {
         return Ok(Exit::Done);
     }
     for id in found {
-        remove(&jobs, &id)?;
+        remove(jobs, &id)?;
         report(&id, args.json, true)?;
     }
     Ok(Exit::Done)
 }
 
-pub(crate) fn prune(store: Option<&Path>, args: &PruneArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
-    let ended = ended_before(&jobs, args.older_than)?;
+pub(crate) fn prune(jobs: &Jobs, args: &PruneArgs) -> Result<Exit> {
+    let ended = ended_before(jobs, args.older_than)?;
     for id in &ended {
         if !args.dry_run {
             if jobs.read(id).is_err() {
                 continue; // It was removed with the flow whose item started it.
             }
-            remove(&jobs, id)?;
+            remove(jobs, id)?;
         }
         report(id, args.json, !args.dry_run)?;
     }
@@ -117,7 +111,7 @@ fn report(id: &str, as_json: bool, removed: bool) -> io::Result<()> {
     writeln!(out, "job {id} {}", if removed { "removed" } else { "would be removed" })
 }
 
-fn remove(jobs: &Jobs, id: &str) -> Result<(), CommandError> {
+fn remove(jobs: &Jobs, id: &str) -> Result<()> {
     let claim = || journal::claim(&*jobs.store, id, &jobs.plans);
     let mut claimed = claim()?;
     if !claimed.job.stage.has_ended() {

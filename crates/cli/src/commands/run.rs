@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::event::JobSubmitted;
 use undaunted_engine::job::Job;
@@ -17,15 +16,12 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::{self, ClaimedJob};
 use undaunted_runner::secrets::Secrets;
 
-use crate::environment;
-use crate::exit::{CommandError, Exit};
-use crate::foreground;
-use crate::jobs::{Jobs, StorePlace, drawn_number, name_and_seed};
-use crate::passing::OutputPrinter;
-use crate::screen::progress::{Display, Quietness};
-use crate::screen::{diagnostics, json, summary};
-
 use super::check::{check_file, refusal};
+use crate::jobs::{drawn_number, name_and_seed};
+use crate::screen::{diagnostics, json, summary};
+use crate::{
+    CommandError, Display, Exit, Jobs, OutputPrinter, Quietness, Result, StorePlace, environment, foreground,
+};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -57,13 +53,12 @@ pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let prepared = place.prepare(&submitted.job, plan.has_programs());
     let jobs = place.open()?;
     prepared.submitted();
-    let claimed = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now());
-    let claimed = claimed.map_err(CommandError::from)?;
+    let claimed = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now())?;
     drive(&jobs, claimed, secrets, args.quietness)
 }
 
 /// Checks a workflow file and shows the diagnostics.
-pub(crate) fn plan_file(file: &str) -> Result<(Source, Arc<Plan>), CommandError> {
+pub(crate) fn plan_file(file: &str) -> Result<(Source, Arc<Plan>)> {
     let (source, checked) = check_file(file)?;
     diagnostics::show(&source, &checked.diagnostics);
     match checked.workflow {
@@ -129,7 +124,7 @@ pub(crate) fn submit(
     source: &Source,
     plan: &Arc<Plan>,
     seed: Option<u64>,
-) -> Result<JobSubmitted, CommandError> {
+) -> Result<JobSubmitted> {
     let (job, drawn) = name_and_seed()?;
     let path = match file {
         "-" => "-".to_owned(),
@@ -151,7 +146,7 @@ pub(crate) fn submission_context<'c>(
     seed: u64,
     operator: &'c Operator,
     variable: &'c dyn Fn(&str) -> Option<String>,
-) -> Result<SubmissionContext<'c>, CommandError> {
+) -> Result<SubmissionContext<'c>> {
     Ok(SubmissionContext {
         job,
         file,
@@ -172,7 +167,7 @@ fn refused(source: &Source, error: &SubmissionError) -> CommandError {
     }
 }
 
-pub(crate) fn current_directory() -> Result<String, CommandError> {
+pub(crate) fn current_directory() -> Result<String> {
     let here = env::current_dir()
         .map_err(|error| CommandError::Usage(format!("cannot find the current directory: {error}")))?;
     here.into_os_string().into_string().map_err(|here| {
@@ -181,7 +176,7 @@ pub(crate) fn current_directory() -> Result<String, CommandError> {
 }
 
 /// Reads the secrets of a workflow, before anything is stored or run.
-pub(crate) fn read_secrets(workflow: &Workflow, directory: &str) -> Result<Secrets, CommandError> {
+pub(crate) fn read_secrets(workflow: &Workflow, directory: &str) -> Result<Secrets> {
     Secrets::read(workflow, Path::new(directory)).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
         CommandError::Usage(format!("{error}{}", cause.unwrap_or_default()))

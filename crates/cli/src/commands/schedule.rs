@@ -2,14 +2,13 @@
 
 use std::io::{self, BufWriter, Write};
 
-use anyhow::Result;
 use clap::Args;
 use undaunted_engine::workflow::{Source, StepWork, Workflow, check_retry_config};
 use undaunted_policy::{Attempts, Policy, Schedule, Seed};
 
 use crate::commands::check::{check_file, refusal};
-use crate::exit::CommandError;
 use crate::screen::{diagnostics, is_colourful, schedule};
+use crate::{CommandError, Result};
 
 /// The number of retries shown of an unlimited policy, and the most in a table.
 const SHOWN: u32 = 100;
@@ -75,7 +74,7 @@ fn plan(args: &ScheduleArgs) -> Result<RetryPlan> {
             let (source, checked) = check_file(file)?;
             diagnostics::show(&source, &checked.diagnostics);
             let Some(workflow) = &checked.workflow else {
-                return Err(refusal(&source, &checked.diagnostics).into());
+                return Err(refusal(&source, &checked.diagnostics));
             };
             let candidates = candidates(workflow);
             let chosen = choose(&candidates, args.step.as_deref())?;
@@ -129,10 +128,7 @@ fn candidates(workflow: &Workflow) -> Vec<Candidate<'_>> {
     found
 }
 
-fn choose<'c, 'w>(
-    candidates: &'c [Candidate<'w>],
-    name: Option<&str>,
-) -> Result<&'c Candidate<'w>, CommandError> {
+fn choose<'c, 'w>(candidates: &'c [Candidate<'w>], name: Option<&str>) -> Result<&'c Candidate<'w>> {
     let retried = |candidate: &&Candidate<'_>| candidate.policy.terms().limits().attempts() != Attempts::NONE;
     let Some(name) = name else {
         let first = candidates.iter().find(retried).or(candidates.first());

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -22,12 +21,9 @@ use undaunted_runner::{breakers, with_causes};
 use undaunted_server::{Access, ChangeSignal, HttpServer, LogWriter, Metrics, Served, ServerSettings, Watch};
 use undaunted_store::StoreError;
 
-use crate::environment;
-use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
-use crate::webhooks::{DEFAULT_ADDRESS, base_url};
-
 use super::run::current_directory;
+use crate::webhooks::{DEFAULT_ADDRESS, base_url};
+use crate::{CommandError, Exit, Jobs, Result, environment};
 
 /// How often the server looks for flows whose owner has died.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
@@ -73,8 +69,6 @@ fn level(word: &str) -> Result<LogLevel, String> {
 
 /// The time between two attempts to resume flows during an outage of the store.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Why the server stops.
 enum ServeStop {
     Signal,
     /// The store must be opened again; the text is its error.
@@ -138,7 +132,7 @@ fn announce(address: SocketAddr) -> io::Result<()> {
     out.flush()
 }
 
-fn listen_address(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access), CommandError> {
+fn listen_address(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access)> {
     let address: SocketAddr = args.listen.parse().map_err(|_| {
         CommandError::Usage(format!(
             "--listen must be an address such as {DEFAULT_ADDRESS}, not `{}`",
@@ -154,7 +148,7 @@ fn listen_address(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr,
     }
 }
 
-fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, CommandError> {
+fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access> {
     let token = match &args.token_file {
         Some(path) => {
             let text = std::fs::read_to_string(path).map_err(|error| {
@@ -211,7 +205,7 @@ fn recover(host: &Arc<FlowHost>, log: &LogWriter, stop: &Sender<ServeStop>) {
 }
 
 /// Breaker metrics start with the stored states.
-fn load_breaker_metrics(jobs: &Jobs, metrics: &Metrics) -> Result<(), CommandError> {
+fn load_breaker_metrics(jobs: &Jobs, metrics: &Metrics) -> Result<()> {
     let listed = breakers::list(&*jobs.store)?;
     for (name, journal) in listed {
         metrics.found_breaker(&name, journal.state.breaker.circuit());
@@ -269,8 +263,7 @@ fn wait(host: &Arc<FlowHost>, log: &LogWriter, stops: &Receiver<ServeStop>) -> R
         Some(message) => Err(CommandError::Store {
             message,
             help: Some("nothing recorded is lost; start the server again".to_owned()),
-        }
-        .into()),
+        }),
         None if insisted => Ok(Exit::Interrupted),
         None => Ok(Exit::Done),
     }

@@ -2,16 +2,12 @@
 
 use std::env;
 use std::io::{self, IsTerminal};
-use std::path::Path;
 
-use anyhow::Result;
 use clap::Args;
 
-use crate::exit::Exit;
-use crate::jobs::Jobs;
-use crate::opened::OpenedJob;
 use crate::screen::job::{self, JobLayout};
 use crate::screen::{is_colourful, print, resumes};
+use crate::{Exit, Jobs, OpenedJob, Result};
 
 /// The width if it is unknown.
 const COLUMNS: usize = 80;
@@ -35,10 +31,9 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &ShowArgs) -> Result<Exit> {
     let id = jobs.find(&args.job)?;
-    let mut opened = OpenedJob::open(&jobs, &id)?;
+    let mut opened = OpenedJob::open(jobs, &id)?;
     if args.resumes {
         print(&opened.resumes(), args.json, resumes::show)?;
         return Ok(Exit::Done);

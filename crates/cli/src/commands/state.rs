@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use clap::{Args, Subcommand};
 use undaunted_engine::breaker::{BreakerFact, BreakerState};
 use undaunted_engine::event::{Event, JobEvent, Record};
@@ -13,15 +12,12 @@ use undaunted_engine::job::Job;
 use undaunted_engine::state_file::shape::RetryCheckpointState;
 use undaunted_engine::state_file::{export, import};
 use undaunted_engine::view::ImportedView;
-use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
-use undaunted_runner::journal;
+use undaunted_runner::{breakers, journal};
 
 use super::run::{plan_file, submit};
-use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
-use crate::opened::OpenedJob;
 use crate::screen::{count, print};
+use crate::{CommandError, Exit, Jobs, OpenedJob, Result};
 
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
@@ -109,11 +105,10 @@ fn import_state(store: Option<&Path>, args: &StateImportArgs) -> Result<Exit> {
         Job::begin(&Record { at: now, event: Event::Job(JobEvent::Submitted(Box::new(submitted.clone()))) });
     let job = job.map_err(|error| CommandError::Invalid(error.to_string()))?;
     let file = args.file.display();
-    let imported = import(&state, &job);
-    let imported = imported.map_err(|error| CommandError::Invalid(format!("{file}: {error}")))?;
+    let imported = import(&state, &job).map_err(|error| CommandError::Invalid(format!("{file}: {error}")))?;
     let jobs = Jobs::open(store)?;
     let known = vec![imported.event.clone(), Event::Job(JobEvent::Suspended)];
-    journal::deposit(&*jobs.store, submitted, &known, now).map_err(CommandError::from)?;
+    journal::deposit(&*jobs.store, submitted, &known, now)?;
     for open in &imported.breakers {
         // A breaker that is already open for longer stays as it is.
         let change = |state: &BreakerState| {
@@ -121,7 +116,7 @@ fn import_state(store: Option<&Path>, args: &StateImportArgs) -> Result<Exit> {
             let (since, until) = (open.since, open.until);
             (!longer).then_some(BreakerFact::Imported { since, until })
         };
-        breakers::change(&*jobs.store, &open.name, change).map_err(CommandError::from)?;
+        breakers::change(&*jobs.store, &open.name, change)?;
     }
     for note in &imported.notes {
         writeln!(io::stderr(), "note: {note}")?;
@@ -143,7 +138,7 @@ fn import_state(store: Option<&Path>, args: &StateImportArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn read(file: &Path) -> Result<RetryCheckpointState, CommandError> {
+fn read(file: &Path) -> Result<RetryCheckpointState> {
     let name = file.display();
     let text = match file.to_str() {
         Some("-") => io::read_to_string(io::stdin()),

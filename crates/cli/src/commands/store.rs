@@ -1,9 +1,7 @@
 //! `undaunted store`: checks, compacts and locates the store.
 
 use std::io::Write;
-use std::path::Path;
 
-use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use undaunted_engine::job::Job;
@@ -11,9 +9,8 @@ use undaunted_engine::law;
 use undaunted_runner::{breakers, catalog, journal};
 use undaunted_store::Version;
 
-use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
 use crate::screen::{count, plain, print};
+use crate::{Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
@@ -35,12 +32,11 @@ enum StoreCommand {
     Path,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+pub(crate) fn run(jobs: &Jobs, args: &StoreArgs) -> Result<Exit> {
     match args.command {
-        StoreCommand::Check => return check(&jobs, args.json),
+        StoreCommand::Check => return check(jobs, args.json),
         StoreCommand::Compact => {
-            let [bytes_before, bytes_after] = jobs.store.compact().map_err(CommandError::from)?;
+            let [bytes_before, bytes_after] = jobs.store.compact()?;
             print(&CompactedJson { bytes_before, bytes_after }, args.json, |out, _| {
                 writeln!(out, "compacted from {bytes_before} to {bytes_after} bytes")
             })?;
@@ -72,7 +68,7 @@ fn check(jobs: &Jobs, as_json: bool) -> Result<Exit> {
             report(ProblemJson { job: Some(id), ..ProblemJson::of(problem) })?;
         }
     }
-    for name in breakers::names(&*jobs.store).map_err(CommandError::from)? {
+    for name in breakers::names(&*jobs.store)? {
         if let Err(error) = breakers::records(&*jobs.store, &name, Version::default()) {
             report(ProblemJson { breaker: Some(&name), ..ProblemJson::of(error.to_string()) })?;
         }
@@ -123,7 +119,7 @@ struct CheckedJson {
     problems: usize,
 }
 
-fn check_job(jobs: &Jobs, id: &str) -> Result<Vec<String>, CommandError> {
+fn check_job(jobs: &Jobs, id: &str) -> Result<Vec<String>> {
     let aggregate = journal::aggregate(id)?;
     let mut job: Option<Job> = None;
     let mut found = Vec::new();
@@ -138,8 +134,7 @@ fn check_job(jobs: &Jobs, id: &str) -> Result<Vec<String>, CommandError> {
             continue;
         };
         let broken = law::violations_by_record(job, &record);
-        let broken = broken.iter();
-        found.extend(broken.map(|it| format!("record {version}: {}", it.law)));
+        found.extend(broken.iter().map(|it| format!("record {version}: {}", it.law)));
         job.apply(&record);
     }
     let broken = job.as_ref().map(law::violations_in_state).unwrap_or_default();

@@ -4,8 +4,7 @@ use std::io::{self, Write};
 
 use undaunted_engine::view::AttemptView;
 
-use super::duration::{measured, short};
-use super::words::{one_line, plain};
+use super::{measured, one_line, plain, short};
 
 const WIDEST: usize = 40;
 
@@ -49,15 +48,13 @@ impl AttemptsTable {
             return Ok(());
         }
         self.rounds = self.waiting.iter().any(|attempt| attempt.round > 1);
-        let titles = ["item", "command", "attempt", "when", "took", "outcome"];
-        self.rows.push(titles.map(str::to_owned));
+        self.rows.push(["item", "command", "attempt", "when", "took", "outcome"].map(str::to_owned));
         let rows = self.waiting.drain(..);
         let rounds = self.rounds;
         self.rows.extend(rows.map(|attempt| row(&attempt, rounds)));
         let width = |column: usize| {
             let texts = self.rows.iter().filter_map(|row| row.get(column));
-            let widths = texts.map(|text| text.chars().count());
-            widths.max().unwrap_or_default().min(WIDEST)
+            texts.map(|text| text.chars().count()).max().unwrap_or_default().min(WIDEST)
         };
         let widths = [0, 1, 2, 3, 4].map(width);
         self.widths = Some(widths);

@@ -6,7 +6,7 @@ use undaunted_engine::view::{BreakerChangeView, BreakerHistoryView, BreakerView}
 use undaunted_policy::Timestamp;
 
 use super::holds::ahead;
-use super::words::{count, plain, quoted};
+use super::{count, plain, quoted};
 
 const SHOWN: usize = 20;
 
@@ -67,8 +67,7 @@ pub(crate) fn one(out: &mut impl Write, breaker: &BreakerHistoryView, now: Times
 }
 
 fn change(record: &BreakerChangeView) -> String {
-    let until = record.until.map(|until| format!(", until {until}"));
-    let until = until.unwrap_or_default();
+    let until = record.until.map(|until| format!(", until {until}")).unwrap_or_default();
     let text = match record.change {
         "configured" => "configured",
         "failure" => {

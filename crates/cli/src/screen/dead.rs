@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use undaunted_engine::view::{AttemptView, DeadLetterGroup, DeadLetterLine, DeadLetterView};
 use undaunted_policy::Reason;
 
-use super::duration::short;
-use super::summary::error_lines;
-use super::words::{address, count, name_or_place, plain, quoted};
+use super::words::{address, name_or_place};
+use super::{count, error_lines, plain, quoted, short};
 
 /// The most names of a group that are shown, and the most characters of them.
 pub(crate) const SHOWN_NAMES: usize = 5;
@@ -88,8 +87,7 @@ fn tried_once(attempt: &AttemptView) -> String {
 }
 
 pub(crate) fn group(out: &mut impl Write, group: &DeadLetterGroup) -> io::Result<()> {
-    let names = group.items.iter().take(SHOWN_NAMES);
-    let names: Vec<String> = names.map(|name| plain(name)).collect();
+    let names: Vec<String> = group.items.iter().take(SHOWN_NAMES).map(|name| plain(name)).collect();
     let long = names.iter().map(String::len).sum::<usize>() > WIDEST;
     let few = usize::try_from(group.count).is_ok_and(|count| count <= SHOWN_NAMES);
     let more = if few && !long { "" } else { " …" };

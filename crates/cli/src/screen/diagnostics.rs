@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Serialize;
 use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Severity, Source, Span};
 
-use super::words::is_colourful;
+use super::is_colourful;
 use crate::exit::wants_json;
 
 /// The most diagnostics that are printed.
@@ -50,8 +50,7 @@ fn drawn(renderer: &Renderer, source: &Source, problem: &Diagnostic) -> String {
     if let Some((span, why)) = related {
         snippet = snippet.annotation(AnnotationKind::Context.span(within(span.range())).label(why));
     }
-    let title = level.primary_title(&problem.message).id(problem.code.word());
-    let mut group = title.element(snippet);
+    let mut group = level.primary_title(&problem.message).id(problem.code.word()).element(snippet);
     if let Some(help) = &problem.help {
         group = group.element(Level::HELP.message(help));
     }

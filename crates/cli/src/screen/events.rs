@@ -20,10 +20,7 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
         let mut fields = event.fields().iter();
         fields.find_map(|(known, value)| (*known == name).then_some(value))
     };
-    let text = |name: &str| {
-        let value = field(name).filter(|value| !value.is_null());
-        value.map(plain).unwrap_or_default()
-    };
+    let text = |name: &str| field(name).filter(|value| !value.is_null()).map(plain).unwrap_or_default();
     let item = match (field("item"), field("command")) {
         (Some(item), Some(command)) if item != command => {
             format!("  {}, {}", plain(item), plain(command))
@@ -49,10 +46,7 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
 
 /// The sentence of an event about a limit that items share.
 fn shared<'v>(field: &dyn Fn(&str) -> Option<&'v Value>) -> Option<String> {
-    let text = |name: &str| {
-        let value = field(name).filter(|value| !value.is_null());
-        value.map(plain)
-    };
+    let text = |name: &str| field(name).filter(|value| !value.is_null()).map(plain);
     let or_none = |name: &str| text(name).unwrap_or_default();
     let or_zero = |name: &str| text(name).unwrap_or_else(|| "0".to_owned());
     Some(match text("type")?.as_str() {
@@ -90,8 +84,7 @@ fn of_breaker<'v>(
     text: &dyn Fn(&str) -> Option<String>,
 ) -> Option<String> {
     let breaker = || text("breaker").unwrap_or_default();
-    let probe = text("until").map(|until| format!(", next probe at {until}"));
-    let probe = probe.unwrap_or_default();
+    let probe = text("until").map(|until| format!(", next probe at {until}")).unwrap_or_default();
     Some(match kind {
         "held" => {
             let why = match text("why").as_deref() {

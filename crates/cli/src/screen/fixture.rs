@@ -37,8 +37,7 @@ impl JobFixture {
     pub(in crate::screen) fn of(text: &str) -> Self {
         let source = Source::new("w.yaml", text);
         let operator = Operator::default();
-        let checked = check(&source, &operator);
-        let workflow = checked.workflow.expect("a workflow");
+        let workflow = check(&source, &operator).workflow.expect("a workflow");
         let around = SubmissionContext {
             job: "7f3k".to_owned(),
             file: "/w/w.yaml".to_owned(),

@@ -6,8 +6,7 @@ use undaunted_engine::view::{BreakerView, HoldView};
 use undaunted_policy::Timestamp;
 
 use super::breakers::sentence as breaker_sentence;
-use super::duration::{measured, short};
-use super::words::{count, plain, quoted};
+use super::{count, measured, plain, quoted, short};
 
 /// `held by api for 12s`
 pub(super) fn shortly(of: &HoldView, now: Timestamp) -> String {

@@ -5,12 +5,9 @@ use std::io::{self, Write};
 use undaunted_engine::view::{JobStatus, JobView, LiveJobStatus, MissingItem, StepView, WaitingView};
 use undaunted_policy::Timestamp;
 
-use super::duration::short;
-use super::holds;
 use super::limits::{self, has_ended};
-use super::summary::{self, error_lines};
-use super::timeline;
-use super::words::{bounds, one_line, plain};
+use super::words::bounds;
+use super::{error_lines, holds, one_line, plain, short, summary, timeline};
 
 const SHOWN: usize = 10;
 

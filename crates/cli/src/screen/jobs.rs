@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use undaunted_engine::view::{JobLine, LiveJobStatus};
 
-use super::words::{plain, quoted};
+use super::{plain, quoted};
 
 pub(crate) fn show(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
     if lines.is_empty() {
@@ -18,8 +18,7 @@ pub(crate) fn show(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
     for line in lines {
         let items = &line.items;
         let done = format!("{}/{}", items.succeeded, items.total);
-        let submitted = line.submitted_at.map(|at| at.to_string());
-        let submitted = submitted.unwrap_or_default();
+        let submitted = line.submitted_at.map(|at| at.to_string()).unwrap_or_default();
         let submitted = submitted.get(..19).unwrap_or_default().replace('T', " ");
         writeln!(
             out,
@@ -53,6 +52,5 @@ fn workflow(line: &JobLine) -> String {
         };
     }
     let file = line.workflow.as_deref();
-    let file = file.and_then(|file| file.rsplit('/').next());
-    plain(file.or(line.error.as_deref()).unwrap_or(name))
+    plain(file.and_then(|file| file.rsplit('/').next()).or(line.error.as_deref()).unwrap_or(name))
 }

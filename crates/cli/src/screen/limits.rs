@@ -9,9 +9,7 @@ use undaunted_engine::view::{
 };
 use undaunted_policy::{Timestamp, Tolerance};
 
-use super::breakers;
-use super::duration::short;
-use super::words::{count, plain};
+use super::{breakers, count, plain, short};
 
 /// The items a step completed without: those that were cut off, and those never started.
 pub(super) fn missing(state: &StepState) -> u32 {

@@ -25,3 +25,7 @@ pub(crate) mod timeline;
 mod words;
 
 pub(crate) use words::{count, is_colourful, json, plain, print};
+
+use duration::{measured, short};
+use summary::error_lines;
+use words::{one_line, quoted};

@@ -45,8 +45,7 @@ fn add<'w>(all: &mut Vec<CommandPolicy<'w>>, step: &'w str, command: &'w Command
         retry: &command.retry,
         breaker: command.breaker.as_deref(),
     });
-    let handlers = command.on_failure.iter();
-    let handlers = handlers.flat_map(|handler| &handler.commands);
+    let handlers = command.on_failure.iter().flat_map(|handler| &handler.commands);
     for inner in handlers.chain(&command.on_success) {
         add(all, step, inner);
     }
@@ -187,10 +186,8 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
 }
 
 fn rows(out: &mut impl Write, settings: &BTreeMap<String, SettingJson>) -> io::Result<()> {
-    let first = ORDER.iter();
-    let first = first.filter_map(|name| settings.get_key_value(*name));
-    let rest = settings.iter();
-    let rest = rest.filter(|(name, _)| !ORDER.contains(&name.as_str()));
+    let first = ORDER.iter().filter_map(|name| settings.get_key_value(*name));
+    let rest = settings.iter().filter(|(name, _)| !ORDER.contains(&name.as_str()));
     for (name, setting) in first.chain(rest) {
         if let ("rules", Value::Array(rules)) = (name.as_str(), &setting.value) {
             table(out, rules, setting, settings)?;
@@ -210,8 +207,7 @@ fn table(
 ) -> io::Result<()> {
     let (name, origin) = ("rules", setting.origin());
     writeln!(out, "  {name:<16} {:<24} {origin}", "first match wins:")?;
-    let usual = of_command.iter();
-    let usual = usual.map(|(name, setting)| (name.clone(), setting.value.clone()));
+    let usual = of_command.iter().map(|(name, setting)| (name.clone(), setting.value.clone()));
     let usual = Value::Object(usual.collect());
     for (number, written) in (1_usize..).zip(rules) {
         writeln!(out, "    {number:>2}  {}", rule_in_words(written, &usual))?;

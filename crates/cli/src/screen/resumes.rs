@@ -4,12 +4,10 @@ use std::io::{self, Write};
 
 use undaunted_engine::view::ResumesView;
 
-use super::duration::measured;
-use super::words::count;
+use super::{count, measured};
 
 pub(crate) fn show(out: &mut impl Write, view: &ResumesView) -> io::Result<()> {
-    let first = view.resumes.first();
-    let first = first.map_or(view.attempts, |it| it.attempts_before);
+    let first = view.resumes.first().map_or(view.attempts, |it| it.attempts_before);
     let runs = count(view.runs, "run", "runs");
     writeln!(out, "job {}  {}, {runs}", view.job, view.status.word())?;
     writeln!(out, "  run 1  {}", view.submitted_at)?;

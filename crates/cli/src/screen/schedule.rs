@@ -7,8 +7,7 @@ use serde::Serialize;
 use serde_json::Number;
 use undaunted_policy::{PlannedRetry, Reason};
 
-use super::duration::short;
-use super::words::count;
+use super::{count, short};
 use crate::commands::schedule::RetryPlan;
 
 const BAR: usize = 30;
@@ -130,9 +129,7 @@ fn why(reason: Reason, plan: &RetryPlan) -> String {
 /// In proportion to the longest delay; every delay above zero is visible.
 fn bar(wait: Duration, longest: Duration) -> String {
     let eighths = wait.as_nanos().saturating_mul(8 * BAR as u128) / longest.as_nanos().max(1);
-    let eighths = usize::try_from(eighths).unwrap_or(8 * BAR);
-    let eighths = eighths.max(usize::from(!wait.is_zero()));
-    let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let partial = rest.get(eighths % 8).copied().unwrap_or_default();
+    let eighths = usize::try_from(eighths).unwrap_or(8 * BAR).max(usize::from(!wait.is_zero()));
+    let partial = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"].get(eighths % 8).copied().unwrap_or_default();
     format!("{}{partial}", "█".repeat(eighths / 8))
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use undaunted_engine::view::{ItemCounts, JobReport, JobStatus};
 
-use super::duration::short;
 use super::limits::decided;
-use super::words::{count, names, plain};
+use super::words::names;
+use super::{count, plain, short};
 
 pub(crate) fn show(out: &mut impl Write, report: &JobReport) -> io::Result<()> {
     let job = &report.job;
@@ -93,8 +93,6 @@ const fn status(report: &JobReport) -> &'static str {
         status => status.word(),
     }
 }
-
-/// The numbers of a job.
 pub(super) struct JobNumbers<'c> {
     pub(super) items: &'c ItemCounts,
     pub(super) attempts: u64,

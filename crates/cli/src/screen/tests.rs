@@ -37,8 +37,8 @@ fn fixture() -> JobFixture {
 
 /// As [`printed_with_history`], with the attempts of the item left out.
 fn printed(fixture: &JobFixture) -> String {
-    let printed = printed_with_history(fixture);
-    let (before, rest) = printed.split_once("  ask, attempt 1").expect("an attempt");
+    let text = printed_with_history(fixture);
+    let (before, rest) = text.split_once("  ask, attempt 1").expect("an attempt");
     let (_, after) = rest.split_once("\n\n").expect("an end");
     format!("{before}  …\n\n{after}")
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 use undaunted_engine::view::{AttemptView, TimelineHold, TimelineView, millis};
 use undaunted_policy::Timestamp;
 
-use super::duration::short;
-use super::words::{count, plain};
+use super::{count, plain, short};
 
 const NAME: usize = 24;
 /// The shortest line, in columns.
@@ -20,20 +19,15 @@ pub(super) fn show(
     columns: usize,
     colour: bool,
 ) -> io::Result<()> {
-    let rows = timeline.iter();
-    let rows = rows.filter(|row| !row.attempts.is_empty() || !row.holds.is_empty());
+    let rows = timeline.iter().filter(|row| !row.attempts.is_empty() || !row.holds.is_empty());
     let rows: Vec<(String, &TimelineView)> = rows.map(|row| (plain(&row.item), row)).collect();
-    let held = rows.iter().flat_map(|(_, row)| &row.holds);
-    let held: Vec<Timestamp> = held.map(|hold| hold.at.0).collect();
-    let began = rows.iter().flat_map(|(_, row)| &row.attempts);
-    let began = began.map(|attempt| attempt.at.0);
+    let held: Vec<Timestamp> = rows.iter().flat_map(|(_, row)| &row.holds).map(|hold| hold.at.0).collect();
+    let began = rows.iter().flat_map(|(_, row)| &row.attempts).map(|attempt| attempt.at.0);
     let Some(from) = began.chain(held.iter().copied()).min() else {
         return Ok(());
     };
-    let ends = rows.iter().map(|(_, row)| end(row, now));
-    let to = ends.max().unwrap_or(from);
-    let names = rows.iter().map(|(name, _)| name.chars().count());
-    let name_width = names.max().unwrap_or_default().min(NAME);
+    let to = rows.iter().map(|(_, row)| end(row, now)).max().unwrap_or(from);
+    let name_width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default().min(NAME);
     let taken = name_width.saturating_add(22);
     let scale = Scale { from, span: to.since(from), width: columns.saturating_sub(taken).clamp(NARROW, 100) };
     writeln!(
@@ -57,8 +51,7 @@ fn end(row: &TimelineView, now: Timestamp) -> Timestamp {
         (_, Some(end)) => end.0,
         _ if held.is_some_and(|hold| hold.released_at.is_none()) => now,
         (Some(attempt), None) => {
-            let due = attempt.due_at.map(|due| due.0);
-            due.or(attempt.ended_at.map(|end| end.0)).unwrap_or(now)
+            attempt.due_at.map(|due| due.0).or(attempt.ended_at.map(|end| end.0)).unwrap_or(now)
         }
         (None, None) => now,
     }
@@ -81,8 +74,7 @@ impl Scale {
 
     fn line(&self, row: &TimelineView, now: Timestamp) -> String {
         let mut cells = vec![' '; self.width];
-        let next = row.attempts.iter().skip(1).map(|it| it.at.0);
-        let next = next.map(Some).chain([None]);
+        let next = row.attempts.iter().skip(1).map(|it| it.at.0).map(Some).chain([None]);
         for (attempt, next) in row.attempts.iter().zip(next) {
             self.paint(&mut cells, attempt, next.unwrap_or_else(|| end(row, now)), now);
         }
@@ -196,8 +188,7 @@ mod tests {
         width: usize,
     ) -> String {
         let row = TimelineView { item: String::new(), index: 0, ended_at: None, attempts, holds };
-        let scale = Scale { from: at(0), span: secs(span), width };
-        scale.line(&row, at(now))
+        Scale { from: at(0), span: secs(span), width }.line(&row, at(now))
     }
 
     #[test]

@@ -89,8 +89,7 @@ pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
 
 /// An item as typed after its job.
 pub(crate) fn name_or_place(name: &str, index: u32) -> String {
-    let address = address("", name, index);
-    address.trim_start_matches('/').to_owned()
+    address("", name, index).trim_start_matches('/').to_owned()
 }
 
 /// A text on one line, with control characters escaped.

@@ -1,17 +1,19 @@
-//! The lines of an archive.
+//! The lines of an archive, and why a job cannot be archived or restored.
 //!
 //! The first line names the job and the number of records. One line for each record follows, with its bytes
 //! in hexadecimal and with its time and type for text search. The last line has the checksum of all lines
 //! before it.
 
 use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use undaunted_engine::event::Record;
 use undaunted_engine::view::rfc3339;
 use undaunted_store::Version;
 
-use super::error::ArchiveError;
+use crate::JournalError;
 
 pub(super) const VERSION: u64 = 1;
 
@@ -69,4 +71,44 @@ pub(super) fn file_name(job: &str) -> Result<String, ArchiveError> {
         return Err(ArchiveError::NoName { job: job.to_owned() });
     }
     Ok(format!("{job}.undaunted.jsonl"))
+}
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    #[error("job {job} is not finished")]
+    NotEnded { job: String },
+    #[error("job {job} is part of job {parent}, which is not finished")]
+    Awaited { job: String, parent: String },
+    #[error("`{job}` cannot be used as the name of an archive file")]
+    NoName { job: String },
+    #[error("`{path}` already exists and is not an archive of job {job}")]
+    InTheWay { path: PathBuf, job: String },
+    #[error("line {line} of `{path}`: {what}")]
+    Unfit {
+        path: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        what: String,
+    },
+    #[error(
+        "line 1 of `{path}`: the archive has version {found}; this release reads versions up to {VERSION}"
+    )]
+    Newer { path: PathBuf, found: u64 },
+    #[error("job {job} already exists and differs from the one in the file")]
+    Exists { job: String },
+    #[error("cannot use `{path}`")]
+    Io {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl ArchiveError {
+    pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> Self {
+        |source| Self::Io { path: path.to_owned(), source }
+    }
 }

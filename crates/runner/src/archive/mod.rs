@@ -4,17 +4,15 @@
 //! and a file that was cut or altered is detected. The job stays in the store until the file has been read
 //! back, so a crash loses nothing; archiving the job again finishes the work.
 
-mod error;
 mod format;
 mod put;
 mod reading;
-mod restore;
 #[cfg(test)]
 mod tests;
-mod writing;
 
-pub use error::ArchiveError;
-pub use put::archive;
-pub use restore::restore;
+pub use format::ArchiveError;
 #[doc(hidden)]
-pub use restore::restore_from;
+pub use put::restore_from;
+pub use put::{archive, restore};
+
+use format::{ArchiveHeader, file_name, last_line};

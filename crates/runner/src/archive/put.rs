@@ -1,20 +1,17 @@
-//! Archiving: from the store to a file.
+//! Archiving: from the store to a file, and restoring: from a file to the store.
 
 use std::convert::Infallible;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use undaunted_engine::catalog::{Catalog, CatalogEvent};
+use undaunted_engine::catalog::{Catalog, CatalogEvent, FlowLifecycle};
 use undaunted_engine::job::{Job, Plans};
-use undaunted_store::{Store, Version};
+use undaunted_store::{Append, Claim, Store, Version};
 
-use super::error::ArchiveError;
-use super::format::{ArchiveHeader, file_name};
-use super::reading::read;
-use super::writing::write;
-use crate::catalog::{CatalogHandle, deactivated};
-use crate::failpoint;
-use crate::folder::LocalFolder;
-use crate::journal::{self, ClaimedJob, JournalError};
+use super::reading::{Archive, read, read_from, write};
+use super::{ArchiveError, ArchiveHeader, file_name};
+use crate::catalog::{activated, deactivated};
+use crate::{CatalogHandle, ClaimedJob, JournalError, LocalFolder, failpoint, journal};
 
 /// Moves a job that has ended from the store to a file in `to`, and returns its path. Only the journal is
 /// kept: the local folder of the job, with the output of its commands, is removed.
@@ -103,8 +100,7 @@ fn is_archived(store: &dyn Store, claimed: &ClaimedJob, path: &Path) -> Result<b
     let Ok(found) = read(path) else {
         return Err(in_the_way());
     };
-    let records = store.read(&claimed.claim.aggregate, Version::EMPTY);
-    let mut records = records.map_err(JournalError::from)?;
+    let mut records = store.read(&claimed.claim.aggregate, Version::EMPTY).map_err(JournalError::from)?;
     for bytes in &found.records {
         let ours = records.next().transpose().map_err(JournalError::from)?;
         if ours.is_none_or(|(_, ours)| ours != *bytes) {
@@ -141,4 +137,77 @@ fn undo_archiving(catalog: &CatalogHandle, claimed: &ClaimedJob) {
         // The error that prevented archiving is the one to report.
         let _ = record(catalog, claimed.job.id(), move |_| event.clone());
     }
+}
+
+/// Restores a job from a file, which stays where it is, and returns its name. If the store has the job
+/// already, nothing changes. On an error nothing is written.
+pub fn restore(
+    store: &dyn Store,
+    catalog: Option<&CatalogHandle>,
+    file: &Path,
+) -> Result<String, ArchiveError> {
+    restored(store, catalog, read(file)?)
+}
+
+/// For tests: as [`restore`], from any reader. `name` is only for messages.
+#[doc(hidden)]
+pub fn restore_from(
+    store: &dyn Store,
+    catalog: Option<&CatalogHandle>,
+    name: &Path,
+    from: impl Read,
+) -> Result<String, ArchiveError> {
+    restored(store, catalog, read_from(name, from)?)
+}
+
+fn restored(
+    store: &dyn Store,
+    catalog: Option<&CatalogHandle>,
+    mut archive: Archive,
+) -> Result<String, ArchiveError> {
+    let records = std::mem::take(&mut archive.records);
+    let aggregate = journal::aggregate(&archive.header.job)?;
+    let claim = store.claim(&aggregate).map_err(JournalError::from)?;
+    let written = write_records(store, &claim, records);
+    let released = store.unclaim(&claim).map_err(JournalError::from);
+    written?;
+    released?;
+    if let Some(catalog) = catalog {
+        enter(catalog, &archive.job)?;
+    }
+    Ok(archive.header.job)
+}
+
+/// Writes all records, or checks that they are there.
+fn write_records(store: &dyn Store, claim: &Claim, records: Vec<Vec<u8>>) -> Result<(), ArchiveError> {
+    if claim.version == Version::EMPTY {
+        let append = Append::new(claim.aggregate.clone(), claim.version, claim.epoch, records);
+        return Ok(store.append(vec![append]).map(drop).map_err(JournalError::from)?);
+    }
+    let mut same = claim.version == Version::EMPTY.after(records.len());
+    let found = store.read(&claim.aggregate, Version::EMPTY);
+    for (read, ours) in found.map_err(JournalError::from)?.zip(records) {
+        let (_, bytes) = read.map_err(JournalError::from)?;
+        same = same && bytes == ours;
+    }
+    if same {
+        return Ok(());
+    }
+    Err(ArchiveError::Exists { job: claim.aggregate.id().to_owned() })
+}
+
+/// Adds a flow to the catalog, unless the catalog already has it like this. Ignores a job that is not a flow.
+fn enter(catalog: &CatalogHandle, job: &Job) -> Result<(), JournalError> {
+    let events: Vec<_> = activated(job).into_iter().chain(deactivated(job)).collect();
+    if events.is_empty() {
+        return Ok(());
+    }
+    let (flow, ended) = (job.id().to_owned(), job.times.last_at);
+    let entered = catalog.change(move |catalog: &Catalog| {
+        let entry = catalog.flows.get(flow.as_str());
+        let stands = entry
+            .is_some_and(|entry| entry.lifecycle == FlowLifecycle::Deactivated && entry.ended == Some(ended));
+        Ok::<_, Infallible>(if stands { Vec::new() } else { events.clone() })
+    });
+    entered.map(|_| ())
 }

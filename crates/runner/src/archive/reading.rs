@@ -1,18 +1,21 @@
-//! Reading an archive: everything is checked before anything is used.
+//! Writing an archive, atomically and synced, and reading it: everything is checked before anything is used.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use crc32fast::Hasher;
 use serde_json::Value;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::rfc3339;
-use undaunted_store::LARGEST_RECORD;
+use undaunted_store::{LARGEST_RECORD, Store, Version};
 
-use super::error::ArchiveError;
-use super::format::{ArchiveHeader, VERSION, bytes, file_name};
+use super::format::{VERSION, bytes, record_line};
+use super::{ArchiveError, ArchiveHeader, file_name, last_line};
+use crate::folder::private_folder;
+use crate::{JournalError, failpoint, journal};
 
 /// The longest possible line, in bytes: the largest record in hexadecimal, and the keys around it.
 const LONGEST_LINE: u64 = (LARGEST_RECORD as u64) * 2 + (1 << 20);
@@ -83,16 +86,14 @@ impl<R: Read> ArchiveReader<'_, R> {
         self.text.clear();
         self.number = self.number.saturating_add(1);
         let mut line = self.from.by_ref().take(LONGEST_LINE);
-        let read = line.read_until(b'\n', &mut self.text);
-        read.map_err(ArchiveError::io(self.path))?;
+        line.read_until(b'\n', &mut self.text).map_err(ArchiveError::io(self.path))?;
         if self.text.is_empty() {
             return Err(self.unfit("the file is truncated: its last line is missing"));
         }
         if self.text.last() != Some(&b'\n') {
             return Err(self.unfit("the file is truncated in this line"));
         }
-        let parsed = serde_json::from_slice(&self.text);
-        parsed.map_err(|error| self.unfit(&format!("not valid JSON: {error}")))
+        serde_json::from_slice(&self.text).map_err(|error| self.unfit(&format!("not valid JSON: {error}")))
     }
 
     fn header(&mut self) -> Result<ArchiveHeader, ArchiveError> {
@@ -159,4 +160,59 @@ fn header(line: &Value) -> Option<ArchiveHeader> {
         job: line.get("job")?.as_str()?.to_owned(),
         records: line.get("records")?.as_u64()?,
     })
+}
+
+pub(super) fn write(store: &dyn Store, header: &ArchiveHeader, path: &Path) -> Result<(), ArchiveError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    private_folder(folder).map_err(ArchiveError::io(folder))?;
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let written = write_beside(store, header, &beside).and_then(|()| {
+        failpoint::reach("archive-before-rename", 1);
+        fs::rename(&beside, path).map_err(ArchiveError::io(path))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(ArchiveError::io(folder))
+    });
+    if written.is_err() {
+        // If this fails, the next archive of the job replaces it.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn write_beside(store: &dyn Store, header: &ArchiveHeader, path: &Path) -> Result<(), ArchiveError> {
+    let about = ArchiveError::io(path);
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let mut lines = ArchiveWriter { out: BufWriter::new(file.map_err(&about)?), sum: Hasher::new() };
+    lines.add(&header.line()).map_err(&about)?;
+    let aggregate = journal::aggregate(&header.job)?;
+    let records = store.read(&aggregate, Version::EMPTY);
+    for read in records.map_err(JournalError::from)? {
+        let (version, bytes) = read.map_err(JournalError::from)?;
+        let record = journal::decode(&header.job, version, &bytes)?;
+        let line = record_line(version, &record, &bytes);
+        lines.add(&line).map_err(&about)?;
+    }
+    lines.end(header.records).map_err(&about)
+}
+
+struct ArchiveWriter {
+    out: BufWriter<File>,
+    sum: Hasher,
+}
+
+impl ArchiveWriter {
+    fn add(&mut self, line: &str) -> io::Result<()> {
+        for part in [line, "\n"] {
+            self.sum.update(part.as_bytes());
+            self.out.write_all(part.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn end(mut self, records: u64) -> io::Result<()> {
+        self.out.write_all(last_line(records, self.sum.finalize()).as_bytes())?;
+        self.out.write_all(b"\n")?;
+        self.out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    }
 }

@@ -12,11 +12,9 @@ use undaunted_engine::job::Plans;
 use undaunted_policy::Timestamp;
 use undaunted_store::{ClaimError, MemoryStore, SqliteStore, Store, Version};
 
-use super::format::{file_name, last_line};
-use super::{ArchiveError, archive, restore};
-use crate::catalog::{CatalogHandle, activated, deactivated};
-use crate::folder::LocalFolder;
-use crate::journal::{self, JournalError};
+use super::{ArchiveError, archive, file_name, last_line, restore};
+use crate::catalog::{activated, deactivated};
+use crate::{CatalogHandle, JournalError, LocalFolder, journal};
 
 const FLOW: &str = "
 mode: flow
@@ -96,8 +94,7 @@ fn ended(store: &dyn Store, job: &str) {
 
 fn records(store: &dyn Store, job: &str) -> Vec<Vec<u8>> {
     let aggregate = journal::aggregate(job).unwrap();
-    let read = store.read(&aggregate, Version::EMPTY).unwrap();
-    read.map(|record| record.unwrap().1).collect()
+    store.read(&aggregate, Version::EMPTY).unwrap().map(|record| record.unwrap().1).collect()
 }
 
 /// Adds a flow to the catalog, as the event loop does.
@@ -109,8 +106,7 @@ fn enter(store: &dyn Store, catalog_handle: &CatalogHandle, job: &str) {
 }
 
 fn words(catalog_handle: &CatalogHandle, after: Version) -> Vec<&'static str> {
-    let records = catalog_handle.records_after(after).unwrap().into_iter();
-    records.map(|(_, record)| record.event.word()).collect()
+    catalog_handle.records_after(after).unwrap().into_iter().map(|(_, record)| record.event.word()).collect()
 }
 
 #[test]
@@ -166,8 +162,7 @@ fn the_archive_format_is_unchanged_and_readable() {
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text, fs::read_to_string(&golden).unwrap_or_default());
     assert_eq!(restore(&store, Some(&catalog_handle), &golden).unwrap(), "wf-1");
-    let job = journal::load(&store, "wf-1", &Plans::default()).unwrap();
-    assert!(job.stage.has_ended());
+    assert!(journal::load(&store, "wf-1", &Plans::default()).unwrap().stage.has_ended());
     let entry = catalog_handle.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
     assert_eq!((entry.since, entry.ended), (at(0), Some(at(5))));
     assert_eq!(entry.labels["team"], "media");

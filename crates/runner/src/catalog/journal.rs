@@ -4,7 +4,7 @@ use undaunted_engine::catalog::{CatalogEvent, CatalogRecord, FlowStatus};
 use undaunted_engine::job::{Job, JobStage};
 use undaunted_store::{AggregateId, Append, AppendError, Epoch, Store, Version};
 
-use crate::journal::JournalError;
+use crate::JournalError;
 
 pub const FAMILY: &str = "catalog";
 pub const ID: &str = "catalog";

@@ -11,8 +11,7 @@ use undaunted_engine::workflow::{FlowStep, Operator, Source, check_step, plain_d
 
 use super::CatalogHandle;
 use crate::error_text::diagnostics_line;
-use crate::journal::JournalError;
-use crate::locked;
+use crate::{JournalError, locked};
 
 /// Cached definitions beyond those of the catalog: replaced or refused ones.
 const SPARE: usize = 1024;
@@ -58,8 +57,7 @@ impl CheckedSteps {
         let steps = self.catalog.read(|catalog| catalog.steps.clone())?.into_iter();
         let steps = steps.filter_map(|(id, given)| {
             let read = || serde_json::from_str(&given).unwrap_or_default();
-            let step = self.check_given(Arc::clone(&given), read);
-            Some((id, step.ok()?))
+            Some((id, self.check_given(Arc::clone(&given), read).ok()?))
         });
         Ok(steps.collect())
     }

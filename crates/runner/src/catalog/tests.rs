@@ -11,7 +11,7 @@ use undaunted_store::{
 };
 
 use super::{CatalogHandle, journal};
-use crate::journal::JournalError;
+use crate::JournalError;
 
 fn sqlite(folder: &tempfile::TempDir) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(folder.path()).unwrap())

@@ -1,14 +1,14 @@
-//! The thread that writes the catalog. Wishes that arrive during an append share the next one.
+//! The thread that writes the catalog. Tasks that arrive during an append share the next one.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use undaunted_engine::catalog::{Catalog, CatalogEvent};
 use undaunted_store::{AppendError, StoreError};
 
-use super::journal;
-use super::shared::SharedCatalog;
-use super::task::CatalogTask;
-use crate::journal::JournalError;
+use super::{SharedCatalog, journal};
+use crate::{JournalError, locked};
 
 /// The most tasks in one append, which bounds how long the first of them waits.
 const MOST: usize = 4096;
@@ -77,10 +77,85 @@ fn write(shared: &SharedCatalog, tasks: &mut [Box<dyn CatalogTask>]) -> Result<(
             Err(error) if journal::is_conflict(&error) && shared.look()? > version => {}
             Err(error) => return Err(error.into()),
             Ok(_) => {
-                let numbers = (1..).map(|number| version.after(number));
-                shared.apply(numbers.zip(records));
+                shared.apply((1..).map(|number| version.after(number)).zip(records));
                 return Ok(());
             }
+        }
+    }
+}
+
+pub(super) trait CatalogTask: Send {
+    /// Decides what to write, given this catalog. Called again after a conflict; the last result counts.
+    fn decide(&mut self, catalog: &Catalog) -> Vec<CatalogEvent>;
+
+    /// Whether the task waits for the end of an outage, instead of failing with the error.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Called when what was decided last is on disk, or cannot be written.
+    fn answer(self: Box<Self>, written: Result<(), JournalError>);
+}
+
+/// The outer error is the store's, the inner one the refusal of `decide`.
+pub(super) type CatalogChangeResult<E> = Result<Result<Vec<CatalogEvent>, E>, JournalError>;
+
+pub(super) struct CatalogChange<D, E> {
+    pub(super) decide: D,
+    pub(super) decided: Option<Result<Vec<CatalogEvent>, E>>,
+    pub(super) sender: mpsc::SyncSender<CatalogChangeResult<E>>,
+}
+
+impl<D, E> CatalogTask for CatalogChange<D, E>
+where
+    D: FnMut(&Catalog) -> Result<Vec<CatalogEvent>, E> + Send,
+    E: Send,
+{
+    fn decide(&mut self, catalog: &Catalog) -> Vec<CatalogEvent> {
+        let decided = (self.decide)(catalog);
+        let events = decided.as_ref().map_or_else(|_| Vec::new(), Clone::clone);
+        self.decided = Some(decided);
+        events
+    }
+
+    fn answer(self: Box<Self>, written: Result<(), JournalError>) {
+        let decided = self.decided.unwrap_or_else(|| Ok(Vec::new()));
+        // The caller may no longer wait.
+        let _ = self.sender.send(written.map(|()| decided));
+    }
+}
+
+/// The first error of a [`CatalogNote`], which has no caller to report to.
+#[derive(Clone, Default)]
+pub(super) struct FirstError(Arc<Mutex<Option<JournalError>>>);
+
+impl FirstError {
+    fn keep(&self, error: JournalError) {
+        locked(&self.0).get_or_insert(error);
+    }
+
+    pub(super) fn take(&self) -> Option<JournalError> {
+        locked(&self.0).take()
+    }
+}
+
+pub(super) struct CatalogNote {
+    pub(super) event: CatalogEvent,
+    pub(super) first_error: FirstError,
+}
+
+impl CatalogTask for CatalogNote {
+    fn decide(&mut self, _: &Catalog) -> Vec<CatalogEvent> {
+        vec![self.event.clone()]
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+
+    fn answer(self: Box<Self>, written: Result<(), JournalError>) {
+        if let Err(error) = written {
+            self.first_error.keep(error);
         }
     }
 }

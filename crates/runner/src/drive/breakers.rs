@@ -18,11 +18,9 @@ use undaunted_engine::mutant::{self, Mutant};
 use undaunted_policy::{BreakerSettings, Timestamp};
 use undaunted_store::{AggregateId, Append, Claim, ClaimError, Findings, Question, Version};
 
-use super::error::DriveError;
-use super::running::Services;
-use crate::breakers;
-use crate::clock::Clock;
-use crate::journal::{JournalError, aggregate};
+use super::{DriveError, Services};
+use crate::journal::aggregate;
+use crate::{Clock, JournalError, breakers};
 
 /// The greatest age of a cached breaker when an attempt asks it, since other processes may have opened it.
 const FRESH: Duration = Duration::from_millis(20);
@@ -162,8 +160,7 @@ impl<'w> BreakerCache<'w> {
         let names = self.admission.awaited().iter().chain(self.wanted.keys());
         let names = names.filter(|name| !self.unreadable.contains(*name));
         let follows = names.filter_map(|name| {
-            let known = self.admission.version(name);
-            let known = known.filter(|_| !self.stale.contains(name));
+            let known = self.admission.version(name).filter(|_| !self.stale.contains(name));
             let version = known.map_or(Version::EMPTY, |(version, _)| Version(version));
             Some((breakers::aggregate(name).ok()?, version))
         });
@@ -252,8 +249,7 @@ impl<'w> BreakerCache<'w> {
             self.load(name, settings)?;
         }
         let now = self.services.machine.uptime();
-        let read_at = self.read_at.get(name);
-        let is_fresh = read_at.is_some_and(|at| now.saturating_sub(*at) < FRESH);
+        let is_fresh = self.read_at.get(name).is_some_and(|at| now.saturating_sub(*at) < FRESH);
         if !is_fresh || self.admission.get(name).is_none() {
             self.wanted.insert(Arc::clone(name), Some(settings));
             self.waiting.insert(job.shared_id());
@@ -343,8 +339,7 @@ impl<'w> BreakerCache<'w> {
     }
 
     fn overdue_probe(&self, name: &str) -> Option<&Probe> {
-        let state = self.admission.get(name)?;
-        state.overdue_probe(self.admission.now())
+        self.admission.get(name)?.overdue_probe(self.admission.now())
     }
 
     /// Housekeeping, once a poll.

@@ -15,17 +15,14 @@ use undaunted_engine::catalog::FlowLifecycle;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_store::StoreError;
 
-use super::breakers::BreakerCache;
-use super::error::DriveError;
-use super::handle::{LoopHandle, Message};
-use super::message::{JobMessage, Notifier};
-use super::observe::{NoJobObserver, Observer};
 use super::polling::StorePolling;
-use super::running::{JobDriver, Services};
 use super::sub_flows::SubFlows;
+use super::{
+    BreakerCache, DriveError, JobDriver, JobMessage, LoopHandle, Message, NoJobObserver, Notifier, Observer,
+    Services,
+};
 use crate::catalog::{activated, deactivated};
-use crate::journal::ClaimedJob;
-use crate::secrets::Secrets;
+use crate::{ClaimedJob, Secrets};
 
 /// The most messages handled before their consequences are.
 const AT_ONCE: usize = 4096;
@@ -230,8 +227,6 @@ impl<'w> EventLoop<'w> {
             }
         }
     }
-
-    /// Notes in the catalog that a flow has ended.
     fn note_ended(&self, job: &Job) {
         if let Some(catalog) = &self.services.catalog
             && let Some(deactivated) = deactivated(job)

@@ -1,4 +1,5 @@
-//! Handling the messages to a job.
+//! Handling what is sent to a job: messages, the fate of its batches, requests of other processes, and results of
+//! accepted attempts.
 
 use undaunted_engine::effect;
 use undaunted_engine::event::{Event as Fact, JobEvent, StepEvent};
@@ -6,16 +7,16 @@ use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::StepStage;
 use undaunted_engine::mutant::{self, Mutant};
+use undaunted_engine::task::{TokenStatus, find_token};
 use undaunted_policy::FailureCause;
-use undaunted_store::Version;
+use undaunted_store::{AppendError, StoreRequest, Version};
 
-use super::act::action_of;
-use super::error::DriveError;
 use super::job_journal::JournalBatch;
-use super::message::JobMessage;
-use super::running::JobDriver;
-use crate::executor::{ExecutorMessage, failed, of_command, of_items};
-use crate::failpoint;
+use super::message::AttemptReport;
+use super::{AfterCommit, DeliveryOutcome, DriveError, JobDriver, JobMessage, action_of};
+use crate::executor::{failed, of_command, of_items};
+use crate::request::ReadRequest;
+use crate::{ArrivedResult, ExecutorMessage, breakers, failpoint};
 
 impl JobDriver<'_> {
     pub(super) fn handle(&mut self, message: JobMessage) -> Result<(), DriveError> {
@@ -35,8 +36,7 @@ impl JobDriver<'_> {
     pub(super) fn stored(&mut self, mut batch: JournalBatch, reached: &[Version]) -> Result<(), DriveError> {
         let at = batch.reached();
         if !batch.facts.is_empty() {
-            let facts = batch.facts.iter().zip(1..);
-            let facts = facts.map(|(name, place)| (name, reached.get(place).copied()));
+            let facts = batch.facts.iter().zip(1..).map(|(name, place)| (name, reached.get(place).copied()));
             let mut cache = self.breakers.borrow_mut();
             cache.written(&self.job, at, facts);
             let turned = cache.take_transitions(Some(&self.job.shared_id()));
@@ -153,11 +153,95 @@ impl JobDriver<'_> {
 
     fn interrupted(&mut self) {
         let asked = self.context.shutdown.interrupt();
-        let running = self.job.starts.running.len();
-        let here = running.saturating_sub(self.job.starts.accepted.len());
+        let here = self.job.starts.running.len().saturating_sub(self.job.starts.accepted.len());
         self.observer.leaving(asked, here);
         if self.context.shutdown.is_immediate() {
             self.end_all();
         }
+    }
+}
+
+impl JobDriver<'_> {
+    pub(super) fn answered(
+        &mut self,
+        reached: Version,
+        result: Result<Vec<Version>, AppendError>,
+    ) -> Result<(), DriveError> {
+        for (batch, versions) in self.journal.answered(reached, result)? {
+            self.stored(batch, &versions)?;
+        }
+        Ok(())
+    }
+
+    /// Submits a batch again whose answer was lost.
+    pub(super) fn resubmit(&mut self, order: u64) {
+        let Some((append, reached, facts)) = self.journal.resubmit(order) else {
+            return;
+        };
+        let mut appends = vec![append];
+        let cache = self.breakers.borrow();
+        for name in facts {
+            // None if the journal of the breaker was found to have the facts: then the batch stands.
+            let sealed = cache.admission.sealed(name, self.job.id(), reached.0);
+            let facts = sealed.and_then(|record| breakers::append(name, record).ok());
+            appends.extend(facts);
+        }
+        drop(cache);
+        self.submit(appends, reached);
+    }
+
+    pub(super) fn handle_requests(&mut self, requests: Vec<StoreRequest>) {
+        for request in self.journal.unseen(requests) {
+            match ReadRequest::read(&request.bytes) {
+                Some(ReadRequest::Request(asked)) => self.decide(&asked.input()),
+                // Its sender has been answered, so without a running attempt the result waits for one.
+                Some(ReadRequest::Report(arrived)) => {
+                    let waits = matches!(self.handle_result(arrived), TokenStatus::Waiting);
+                    if waits && !mutant::is(Mutant::OfflineResultLost) {
+                        continue;
+                    }
+                }
+                None => {}
+            }
+            self.journal.take(request.id);
+        }
+    }
+}
+
+impl JobDriver<'_> {
+    /// Takes a result and answers its sender. A result that is known already changes nothing.
+    pub(super) fn handle_report(&mut self, report: AttemptReport) {
+        match self.handle_result(report.arrived) {
+            // Nothing can be recorded for an attempt that has not started. Without an answer, the sender
+            // sends the result again.
+            TokenStatus::Waiting => {}
+            TokenStatus::Unknown => {
+                // The sender may no longer wait.
+                let _ = report.reply.send(DeliveryOutcome::Unknown);
+            }
+            // Answered when the result is on disk, since the sender then stops sending it.
+            TokenStatus::Running(_) | TokenStatus::Expired => {
+                self.when_written(AfterCommit::Answer(report.reply));
+            }
+        }
+    }
+
+    /// Takes a result without answering. Returns the attempt it was for.
+    pub(super) fn handle_result(&mut self, arrived: ArrivedResult) -> TokenStatus {
+        let found = find_token(&self.job, &arrived.step, &arrived.token);
+        if let TokenStatus::Running(start) = found {
+            let (output, failure, error) = match arrived.result {
+                Ok(output) => (Some(output), None, String::new()),
+                Err(error) => (None, Some(FailureCause::Refused), error),
+            };
+            self.attempt_ended(AttemptEnd {
+                start,
+                output: output.map(|output| self.context.secrets.redact(output, false)),
+                failure,
+                error: self.context.secrets.redact(error, false),
+                ..AttemptEnd::default()
+            });
+        }
+        found
     }
 }

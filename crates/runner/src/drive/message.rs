@@ -1,15 +1,15 @@
-//! Messages to a running job.
+//! Messages to the event loop and its jobs, and why a job cannot continue.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
-use undaunted_store::{AppendError, Version};
+use undaunted_store::{AppendError, Findings, StoreError, Version};
 
-use super::handle::Message;
 use super::results::MapOutputs;
-use crate::executor::ExecutorMessage;
-use crate::journal::JournalError;
-use crate::request::ArrivedResult;
+use crate::{ArrivedResult, ClaimedJob, ExecutorMessage, JournalError, KeeperError, KeeperRefusal, Secrets};
 
 pub(super) enum JobMessage {
     /// The batch up to a version is on disk, with the versions the journals have reached; or why it is not.
@@ -55,7 +55,6 @@ impl JobMessage {
 pub(super) enum AfterCommit {
     /// Tell the keeper that all recovered fates are on record.
     Trust,
-    /// Answer the sender of a result.
     Answer(Sender<DeliveryOutcome>),
 }
 
@@ -82,5 +81,93 @@ impl Notifier {
     pub(super) fn send_message(&self, message: JobMessage) -> bool {
         let sender = Message::Job(Arc::clone(&self.job), message);
         self.sender.send(sender).is_ok()
+    }
+}
+
+pub(super) enum Message {
+    Job(Arc<str>, JobMessage),
+    Add(Box<ClaimedJob>, Secrets),
+    Found(Box<Result<Findings, StoreError>>),
+    /// Shut down in good order; the second time, at once.
+    Interrupt,
+}
+
+/// Sends messages to an event loop. After the loop has ended they are ignored.
+#[derive(Clone, Debug)]
+pub struct LoopHandle {
+    sender: Sender<Message>,
+}
+
+impl LoopHandle {
+    pub(super) const fn new(sender: Sender<Message>) -> Self {
+        Self { sender }
+    }
+
+    pub(crate) fn disconnected() -> Self {
+        Self::new(channel().0)
+    }
+
+    /// Asks the loop to shut down: the first time in good order, the second time at once.
+    pub fn interrupt(&self) {
+        drop(self.sender.send(Message::Interrupt));
+    }
+
+    pub fn add(&self, claimed: ClaimedJob, secrets: Secrets) {
+        drop(self.sender.send(Message::Add(Box::new(claimed), secrets)));
+    }
+
+    /// Delivers the result of an attempt, and waits until it is on disk. None if the loop did not answer;
+    /// then the sender should send the result again.
+    pub fn deliver(&self, job: &str, arrived: ArrivedResult) -> Option<DeliveryOutcome> {
+        const PATIENCE: Duration = Duration::from_secs(30);
+        self.deliver_later(job, arrived).recv_timeout(PATIENCE).ok()
+    }
+
+    /// As [`Self::deliver`], without waiting.
+    pub fn deliver_later(&self, job: &str, arrived: ArrivedResult) -> Receiver<DeliveryOutcome> {
+        let (reply, answer) = channel();
+        let report = JobMessage::Reported(AttemptReport { arrived, reply });
+        drop(self.sender.send(Message::Job(job.into(), report)));
+        answer
+    }
+
+    pub fn cancel(&self, job: &str) {
+        drop(self.sender.send(Message::Job(job.into(), JobMessage::Cancel)));
+    }
+}
+
+/// Why a job cannot continue now. Everything on record stays on record.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DriveError {
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("cannot run commands")]
+    Keeper(#[from] KeeperError),
+    /// The keeper did not start a command, or cannot store its outcome.
+    #[error("the keeper refused a command")]
+    Refused(#[source] KeeperRefusal),
+    #[error("the function `{name}` is not registered in this program")]
+    Function { name: String },
+    #[error("cannot write `{}`", path.display())]
+    File { path: PathBuf, source: io::Error },
+}
+
+impl DriveError {
+    pub const fn of_store(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) | Self::Append(AppendError::Store(error)) => Some(error),
+            Self::Journal(error) => error.of_store(),
+            _ => None,
+        }
+    }
+
+    /// The store's error, if the job continues when the outage is over.
+    pub(super) fn outage(&self) -> Option<&StoreError> {
+        self.of_store().filter(|error| error.is_outage())
     }
 }

@@ -7,34 +7,29 @@
 //! outside: an effect waits for the records that led to it, and if these cannot be written, the state is
 //! discarded and folded again from the journal.
 
+use act::action_of;
+use breakers::BreakerCache;
+use message::{AfterCommit, JobMessage, Message};
+use running::JobDriver;
+
 mod act;
-mod admit;
 mod breakers;
-mod commit;
-mod context;
-mod error;
 mod event_loop;
-mod handle;
 mod handle_message;
 mod job_journal;
 mod message;
 mod observe;
 mod polling;
 mod reconnect;
-mod reports;
 mod results;
 mod running;
-mod snapshot;
 mod starter;
-mod store_answers;
 mod sub_flows;
 
-pub(crate) use context::JobContext;
+pub(crate) use running::JobContext;
 
-pub use error::DriveError;
 pub use event_loop::{EventLoop, JobResult, WatchJobs, in_background};
-pub use handle::LoopHandle;
-pub use message::{DeliveryOutcome, Notifier};
+pub use message::{DeliveryOutcome, DriveError, LoopHandle, Notifier};
 pub use observe::{NoJobObserver, Observer, StoreOutage};
 pub use results::{ItemResult, ResultStatus, read_results};
 pub use running::Services;

@@ -10,7 +10,7 @@ use undaunted_engine::id::StartId;
 use undaunted_engine::job::Job;
 use undaunted_store::StoreError;
 
-use super::handle::LoopHandle;
+use super::LoopHandle;
 use crate::with_causes;
 
 #[derive(Clone, Copy, Debug)]

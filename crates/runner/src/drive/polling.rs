@@ -10,11 +10,7 @@ use std::time::Duration;
 
 use undaunted_store::{AggregateId, Findings, Question, StoreError, Version};
 
-use super::error::DriveError;
-use super::event_loop::EventLoop;
-use super::handle::Message;
-use super::observe::StoreOutage;
-use super::running::JobDriver;
+use super::{DriveError, EventLoop, JobDriver, Message, StoreOutage};
 use crate::journal;
 
 /// How often to poll for requests and records of other processes.
@@ -72,8 +68,7 @@ impl StorePolling<'_> {
 
     /// When to ask again during an outage, as an uptime.
     pub(super) fn next_try(&self) -> Option<Duration> {
-        let outage = self.outage.as_ref()?;
-        self.pending.is_none().then_some(outage.next)
+        self.pending.is_none().then_some(self.outage.as_ref()?.next)
     }
 
     /// A job was added, which the last findings do not cover.
@@ -105,8 +100,7 @@ impl<'w> EventLoop<'w> {
         }
         awaits.extend(self.breakers.borrow_mut().overdue_probes());
         let follows = self.breakers.borrow().follows();
-        let last = self.polling.last.as_ref();
-        let last = last.filter(|(_, of)| follows.keys().all(|name| of.contains(name)));
+        let last = self.polling.last.as_ref().filter(|(_, of)| follows.keys().all(|name| of.contains(name)));
         let since = last.map(|(pulse, _)| *pulse);
         let since = since.filter(|_| !follows.values().any(|known| *known == Version::EMPTY));
         let question = Question { follows, awaits, since };
@@ -162,8 +156,7 @@ impl<'w> EventLoop<'w> {
         drop(breakers);
         for (aggregate, requests) in findings.requests {
             let name: Arc<str> = aggregate.id().into();
-            let entry = self.jobs.get_mut(&name);
-            let entry = entry.filter(|_| aggregate.family() == journal::FAMILY);
+            let entry = self.jobs.get_mut(&name).filter(|_| aggregate.family() == journal::FAMILY);
             match (entry, requests) {
                 (None, _) => {}
                 (Some(entry), Ok(requests)) => {
@@ -215,8 +208,7 @@ impl<'w> EventLoop<'w> {
         self.breakers.borrow_mut().is_cut_off = false;
         let mut lost: Vec<(u64, Arc<str>)> = Vec::new();
         for (name, entry) in &self.jobs {
-            let orders = entry.drive.journal.lost();
-            lost.extend(orders.map(|order| (order, Arc::clone(name))));
+            lost.extend(entry.drive.journal.lost().map(|order| (order, Arc::clone(name))));
             touched.insert(Arc::clone(name), true);
         }
         lost.sort();
@@ -246,8 +238,7 @@ impl<'w> EventLoop<'w> {
 
     /// Notifies the observer of one job; the other ones would only repeat it to the user.
     fn notify_outage(&mut self, outage: &StoreOutage<'_>) {
-        let first = self.names().into_iter().next();
-        let entry = first.and_then(|name| self.jobs.get_mut(&name));
+        let entry = self.names().into_iter().next().and_then(|name| self.jobs.get_mut(&name));
         let unbegun = self.polling.unbegun.first_mut();
         if let Some(drive) = entry.map(|entry| &mut *entry.drive).or(unbegun) {
             drive.observer.outage(outage);

@@ -11,13 +11,10 @@ use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::task::KeptOutput;
 use undaunted_store::Version;
 
-use super::act::action_of;
-use super::error::DriveError;
-use super::message::AfterCommit;
-use super::running::JobDriver;
-use crate::executor::{AttemptFate, StartedAttempt};
-use crate::journal;
-use crate::machine::{ExpectedEnd, KeeperAddress, RecordedAttempt, most};
+use super::{AfterCommit, DriveError, JobDriver, action_of};
+use crate::executor::StartedAttempt;
+use crate::machine::{KeeperAddress, RecordedAttempt, most};
+use crate::{AttemptFate, ExpectedEnd, journal};
 
 impl JobDriver<'_> {
     pub(super) fn recover(&mut self) -> Result<(), DriveError> {
@@ -36,7 +33,7 @@ impl JobDriver<'_> {
 
     /// Connects to the keeper or starts one, and handles the fates of the attempts it knows.
     pub(super) fn reconnect(&mut self, last_segment: Option<u32>) -> Result<(), DriveError> {
-        let known = self.executors.programs.known_to_keeper().clone();
+        let known = self.executors.programs.known_to_keeper.clone();
         let started = known.iter().map(|start| (*start, self.on_record(*start)));
         let started: BTreeMap<StartId, RecordedAttempt> = started.collect();
         let services = self.context.services;
@@ -79,8 +76,7 @@ impl JobDriver<'_> {
         for read in services.store.read(aggregate, Version::EMPTY)? {
             let (version, bytes) = read?;
             let record = journal::decode(self.job.id(), version, &bytes)?;
-            let places = record.event.outputs().into_iter().flatten();
-            last = last.max(places.map(|kept| kept.segment).max());
+            last = last.max(record.event.outputs().into_iter().flatten().map(|kept| kept.segment).max());
         }
         Ok(last)
     }
@@ -88,8 +84,7 @@ impl JobDriver<'_> {
     /// An attempt that was started before this connection to the keeper, as it is on record.
     fn on_record(&self, start: StartId) -> RecordedAttempt {
         let item = self.job.starts.running.get(&start);
-        let task = item.and_then(|&item| self.task(item).ok());
-        let task = task.as_ref().map(ExpectedEnd::of);
+        let task = item.and_then(|&item| self.task(item).ok()).as_ref().map(ExpectedEnd::of);
         let active = item.and_then(|&item| self.job.active(item));
         let number = active.map(|active| active.command);
         let command = number.and_then(|number| self.job.plan().command(number));

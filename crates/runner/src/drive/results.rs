@@ -14,10 +14,8 @@ use undaunted_engine::id::{CommandId, StepId};
 use undaunted_engine::job::{ItemState, Job, SettledItem, StepStage, StepState};
 use undaunted_store::{Store, Version};
 
-use super::error::DriveError;
-use super::message::JobMessage;
-use super::running::JobDriver;
-use crate::journal::{self, JournalError};
+use super::{DriveError, JobDriver, JobMessage};
+use crate::{JournalError, journal};
 
 /// The result of an item of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,8 +111,7 @@ fn results(job: &Job, mut read: MapOutputs) -> Vec<ItemResult> {
             matches!(found, ItemState::Settled(settled) if !matches!(settled, SettledItem::Missing(_)));
         state.reached.is_none() || (there && !state.late.contains(&item))
     };
-    let items = state.items.iter();
-    let items = items.filter(|(item, found)| counted(*item, *found));
+    let items = state.items.iter().filter(|(item, found)| counted(*item, *found));
     let results = items.map(|(item, found)| {
         let status = match found {
             ItemState::Settled(SettledItem::Succeeded) => ResultStatus::Succeeded,
@@ -123,8 +120,7 @@ fn results(job: &Job, mut read: MapOutputs) -> Vec<ItemResult> {
             ItemState::Pending | ItemState::Active(_) => ResultStatus::Pending,
         };
         let (command, output) = read.outputs.remove(&item).unzip();
-        let error = read.errors.remove(&item);
-        let error = error.filter(|_| status != ResultStatus::Succeeded);
+        let error = read.errors.remove(&item).filter(|_| status != ResultStatus::Succeeded);
         ItemResult {
             item: state.items.identity(item).to_owned(),
             status,

@@ -14,26 +14,17 @@ use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, JobStage, StepStage};
 use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::workflow::Action;
-use undaunted_policy::Timestamp;
+use undaunted_policy::{FailureCause, FailureClass, Timestamp};
 use undaunted_store::{Store, StoreRequest};
 
-use super::act::action_of;
-use super::breakers::BreakerCache;
-use super::context::JobContext;
-use super::error::DriveError;
-use super::job_journal::JobJournal;
-use super::message::Notifier;
-use super::observe::Observer;
-use super::snapshot::SnapshotSchedule;
+use super::job_journal::{JobJournal, SnapshotSchedule};
 use super::starter::{StartRate, Starter};
-use crate::catalog::CatalogHandle;
-use crate::endpoints::Endpoints;
-use crate::executor::Executors;
-use crate::failpoint;
-use crate::folder::LocalFolder;
-use crate::journal::ClaimedJob;
-use crate::machine::Machine;
-use crate::secrets::Secrets;
+use super::{BreakerCache, DriveError, Notifier, Observer, action_of};
+use crate::executor::{Executors, failed};
+use crate::{
+    CatalogHandle, ClaimedJob, Clock, Endpoints, ExecutorMessage, JobFolder, LocalFolder, Machine, Secrets,
+    failpoint,
+};
 
 pub struct Services {
     pub store: Arc<dyn Store>,
@@ -90,7 +81,6 @@ impl<'w> JobDriver<'w> {
         breakers: Rc<RefCell<BreakerCache<'w>>>,
         webhooks: String,
     ) -> Self {
-        let folder = services.local.job(claimed.job.id());
         let saving = SnapshotSchedule {
             at: claimed.saved.0,
             bytes: claimed.saved.1,
@@ -98,7 +88,15 @@ impl<'w> JobDriver<'w> {
             under_way: Arc::default(),
         };
         Self {
-            context: JobContext::new(services, folder, secrets, webhooks, notifier),
+            context: JobContext {
+                clock: Clock::set_by(&*services.machine),
+                services,
+                folder: services.local.job(claimed.job.id()),
+                secrets,
+                webhooks,
+                notifier,
+                shutdown: Shutdown::default(),
+            },
             job: claimed.job,
             journal: JobJournal::new(claimed.claim, claimed.version, saving),
             executors: Executors::default(),
@@ -138,7 +136,7 @@ impl<'w> JobDriver<'w> {
     /// Does what an outage or a lost keeper has delayed.
     pub(super) fn complete(&mut self) -> Result<(), DriveError> {
         // With its spool in place, this needs no store.
-        if self.executors.programs.is_disconnected() {
+        if self.executors.programs.is_disconnected {
             let last = self.last_segment()?;
             self.reconnect(last)?;
         }
@@ -165,8 +163,7 @@ impl<'w> JobDriver<'w> {
     pub(super) fn load(&mut self) -> Result<LoadedJob, DriveError> {
         failpoint::reach("claimed", 1);
         for command in self.job.plan().commands() {
-            let executor = self.executors.of(Some(&command.action));
-            executor.check(&command.action, &self.context)?;
+            self.executors.of(Some(&command.action)).check(&command.action, &self.context)?;
         }
         self.load_breakers()?;
         if self.origin.is_new {
@@ -190,8 +187,7 @@ impl<'w> JobDriver<'w> {
                 self.decide(first);
             }
         } else if !self.origin.is_new {
-            let started = self.started_programs();
-            self.executors.programs.set_known_to_keeper(started);
+            self.executors.programs.known_to_keeper = self.started_programs();
             let machine = &self.context.services.machine;
             let seen = machine.seen_alive(&self.context.folder);
             self.decide(&Input::Resume { last_seen: seen });
@@ -260,5 +256,68 @@ impl<'w> JobDriver<'w> {
             && (self.job.stage.has_ended()
                 || self.job.stage == JobStage::Suspended
                 || self.context.shutdown.is_done(&self.job))
+    }
+}
+
+pub(crate) struct JobContext<'w> {
+    pub(crate) services: &'w Services,
+    pub(crate) folder: JobFolder,
+    pub(crate) secrets: Secrets,
+    /// Where results of accepted attempts are to be sent.
+    pub(crate) webhooks: String,
+    pub(crate) notifier: Notifier,
+    pub(crate) shutdown: Shutdown,
+    clock: Clock,
+}
+
+/// How often the loop was interrupted, and which attempts it did not begin for that reason.
+#[derive(Default)]
+pub(crate) struct Shutdown {
+    asked: u32,
+    unbegun: BTreeSet<StartId>,
+}
+
+impl JobContext<'_> {
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.at(self.services.machine.uptime())
+    }
+
+    /// Reports a failed attempt by a message, since the job may be in the middle of a change.
+    pub(crate) fn fail(&self, start: StartId, cause: FailureCause, error: impl Into<String>) {
+        self.notifier.send(ExecutorMessage::Ended(Box::new(failed(start, cause, error))));
+    }
+
+    /// Reports that an executor got work of another kind.
+    pub(crate) fn cannot_begin(&self, start: StartId) {
+        let why = "this release cannot run the command";
+        self.fail(start, FailureCause::Other(FailureClass::Permanent), why);
+    }
+}
+
+impl Shutdown {
+    pub(super) const fn interrupt(&mut self) -> u32 {
+        self.asked = self.asked.saturating_add(1);
+        self.asked
+    }
+
+    /// Nothing new may begin.
+    pub(super) const fn is_requested(&self) -> bool {
+        self.asked > 0
+    }
+
+    /// Running attempts are ended, too.
+    pub(crate) const fn is_immediate(&self) -> bool {
+        self.asked > 1
+    }
+
+    /// An attempt did not begin because the loop leaves; the process that resumes the job begins it.
+    pub(super) fn leave_unbegun(&mut self, start: StartId) {
+        self.unbegun.insert(start);
+    }
+
+    /// Whether only attempts that did not begin are left.
+    pub(super) fn is_done(&self, job: &Job) -> bool {
+        let mut running = job.starts.running.keys();
+        self.is_immediate() && !self.unbegun.is_empty() && running.all(|start| self.unbegun.contains(start))
     }
 }

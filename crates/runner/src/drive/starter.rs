@@ -1,6 +1,8 @@
-//! Starting attempts: they are prepared before the start is recorded, and begin when the record is on disk.
+//! Starting attempts, if their breakers admit them: they are prepared before the start is recorded, and begin
+//! when the record is on disk.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,12 +10,14 @@ use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::effect::{self, Effect};
 use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::input::Input;
+use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::task::{Task, ValueFiles, task};
-use undaunted_policy::Timestamp;
+use undaunted_policy::{BreakerSettings, Timestamp};
 
-use super::error::DriveError;
-use super::running::JobDriver;
+use super::breakers::BreakerTransition;
+use super::{DriveError, JobDriver};
 
+#[derive(Default)]
 pub(super) struct Starter {
     pub(super) rate: StartRate,
     /// When `fill` last looked for ready items.
@@ -29,15 +33,8 @@ pub(super) struct Starter {
 }
 
 impl Starter {
-    pub(super) const fn new(rate: StartRate) -> Self {
-        Self {
-            rate,
-            filled_at: Timestamp::ZERO,
-            prepared: BTreeMap::new(),
-            results: None,
-            is_reading: false,
-            awaiting_results: Vec::new(),
-        }
+    pub(super) fn new(rate: StartRate) -> Self {
+        Self { rate, ..Self::default() }
     }
 
     pub(super) fn take(&mut self, start: StartId) -> Option<Task> {
@@ -46,7 +43,7 @@ impl Starter {
 }
 
 /// Spaces starts evenly.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct StartRate {
     between: Option<Duration>,
     /// When the next attempt may start, as an uptime.
@@ -87,7 +84,7 @@ impl JobDriver<'_> {
             }
             return Ok(());
         }
-        if self.executors.programs.is_settling() || self.breakers.borrow().is_cut_off {
+        if self.executors.programs.is_settling || self.breakers.borrow().is_cut_off {
             return Ok(());
         }
         loop {
@@ -128,8 +125,7 @@ impl JobDriver<'_> {
         let before = self.journal.pending.records.len();
         self.decide(&Input::Start { item, refused, gate });
         let records = &self.journal.pending.records;
-        let new = records.get(before..).unwrap_or_default();
-        let begun = new.iter().find_map(effect::wanted_by);
+        let begun = records.get(before..).unwrap_or_default().iter().find_map(effect::wanted_by);
         if let (Some(Effect::Begin { start, .. }), Ok((task, _))) = (begun, prepared) {
             self.starter.prepared.insert(start, task);
         }
@@ -161,22 +157,102 @@ impl JobDriver<'_> {
         let leaves = self.context.shutdown.is_requested();
         let now = self.now();
         // Since `filled_at`, not `now`: items that fell due in between have not been started yet.
-        let wake = effect::next_wake(&self.job, self.starter.filled_at);
-        let wake = wake.filter(|_| !leaves);
+        let wake = effect::next_wake(&self.job, self.starter.filled_at).filter(|_| !leaves);
         let wake = wake.map(|at| at.since(now).max(LEAST));
         // The start rate matters only if something is ready.
         let uptime = services.machine.uptime();
-        let paced = self.starter.rate.wait(uptime);
-        let paced = paced.filter(|_| !self.ready(now).is_empty());
+        let paced = self.starter.rate.wait(uptime).filter(|_| !self.ready(now).is_empty());
         let rule = effect::awaits_rule(&self.job).then_some(services.check_interval);
         let looked = self.observer.tick_interval();
         if self.breakers.borrow().is_cut_off {
             // The job gets a turn when the outage ends.
             return uptime.checked_add(looked?);
         }
-        let opening = self.opening().filter(|_| !leaves);
-        let opening = opening.map(|wait| wait.max(LEAST));
+        let opening = self.opening().filter(|_| !leaves).map(|wait| wait.max(LEAST));
         let first = [wake, paced, rule, looked, opening].into_iter().flatten().min();
         uptime.checked_add(first?)
+    }
+}
+
+impl JobDriver<'_> {
+    pub(super) fn load_breakers(&self) -> Result<(), DriveError> {
+        let named = self.job.plan().breakers();
+        let mut cache = self.breakers.borrow_mut();
+        cache.tick();
+        for name in self.job.breakers() {
+            let settings = named.get(&*name).copied().unwrap_or_else(|| self.job.breaker_settings(&name));
+            cache.load(&name, settings)?;
+            cache.admission.add_user(&name, &self.job.shared_id());
+        }
+        Ok(())
+    }
+
+    /// Passes changed settings of the job to its breakers, in the same append.
+    pub(super) fn configure_breakers(&mut self) -> Result<(), DriveError> {
+        self.load_breakers()?;
+        let mut cache = self.breakers.borrow_mut();
+        for (name, settings) in self.job.plan().breakers() {
+            let name = Arc::from(name);
+            cache.admission.configure(&name, &self.job.shared_id(), settings);
+            self.journal.pending.breakers.insert(name);
+        }
+        Ok(())
+    }
+
+    /// The breaker of the next attempt of an item, with its settings in the command; or why the attempt
+    /// cannot be made.
+    pub(super) fn breaker_for(
+        &mut self,
+        item: ItemId,
+        task: &Task,
+    ) -> Result<Option<(Arc<str>, BreakerSettings)>, String> {
+        let active = self.job.active(item).map(|active| active.command);
+        let command = active.or_else(|| self.job.plan().first(item.step));
+        let command = command.and_then(|command| self.job.plan().command(command));
+        let executor = self.executors.of(command.map(|command| &command.action));
+        let mut target = executor.target(task, &self.context)?;
+        if mutant::is(Mutant::WrongBreaker) {
+            target = target.or_else(|| self.executors.calls.last_origin());
+        }
+        let breaker = command.and_then(|command| command.breaker.as_deref());
+        let Some(breaker) = breaker else {
+            let wrong = target.filter(|_| mutant::is(Mutant::WrongBreaker));
+            return Ok(wrong.map(|target| (target, BreakerSettings::DEFAULT)));
+        };
+        let name = breaker.name.as_deref().map(Arc::from).or(target);
+        Ok(name.map(|name| (name, breaker.settings)))
+    }
+
+    pub(super) fn notify_transition(&mut self, transition: &BreakerTransition) {
+        self.observer.breaker_changed(&self.job, &transition.breaker, &transition.change);
+    }
+
+    pub(super) fn ready(&self, now: Timestamp) -> Vec<ItemId> {
+        effect::ready(&self.job, &self.breakers.borrow().admission, now)
+    }
+
+    /// How long until a breaker lets more through by itself.
+    pub(super) fn opening(&self) -> Option<Duration> {
+        let cache = self.breakers.borrow();
+        let opening = effect::next_admission(&self.job, &cache.admission)?;
+        Some(cache.wait(opening))
+    }
+
+    /// Tells the breakers how many attempts wait for them. A job that cannot start anything now offers no
+    /// probe, so that other jobs can.
+    pub(super) fn offer(&self) {
+        let mut cache = self.breakers.borrow_mut();
+        let mut offers = if self.context.shutdown.is_requested() {
+            BTreeMap::new()
+        } else {
+            effect::probe_offers(&self.job, &cache.admission)
+        };
+        let paced = self.starter.rate.wait(self.context.services.machine.uptime());
+        if self.executors.programs.is_settling || paced.is_some_and(|wait| !wait.is_zero()) {
+            for offer in offers.values_mut() {
+                offer.left = None;
+            }
+        }
+        cache.admission.set_offers(&self.job.shared_id(), &offers);
     }
 }

@@ -15,13 +15,10 @@ use undaunted_engine::task::SubFlow;
 use undaunted_policy::{FailureCause, FailureClass};
 use undaunted_store::{AggregateId, ClaimError};
 
-use super::event_loop::EventLoop;
-use super::handle::Message;
-use super::message::JobMessage;
-use crate::executor::{ExecutorMessage, SubFlowRequest};
-use crate::journal::{self, ClaimedJob, JournalError};
+use super::{EventLoop, JobMessage, Message};
+use crate::executor::SubFlowRequest;
 use crate::request::{self, JobRequest};
-use crate::with_causes;
+use crate::{ClaimedJob, ExecutorMessage, JournalError, journal, with_causes};
 
 #[derive(Default)]
 pub(super) struct SubFlows {
@@ -120,8 +117,7 @@ impl EventLoop<'_> {
     }
 
     pub(super) fn sub_flows_elsewhere(&self) -> BTreeSet<AggregateId> {
-        let names = self.sub_flows.elsewhere.keys();
-        names.filter_map(|name| journal::aggregate(name).ok()).collect()
+        self.sub_flows.elsewhere.keys().filter_map(|name| journal::aggregate(name).ok()).collect()
     }
 
     /// Claims flows that have lost their owner. Returns whether there was one.
@@ -152,8 +148,7 @@ impl EventLoop<'_> {
             }
             JobStage::Failed | JobStage::Cancelled => {
                 let failure = job.failures.failure.as_ref();
-                let error = failure.map(|failure| job.texts.read(&failure.error));
-                let error = error.unwrap_or("cancelled");
+                let error = failure.map_or("cancelled", |failure| job.texts.read(&failure.error));
                 Err((FailureCause::Refused, format!("sub-flow `{name}` failed: {error}")))
             }
             JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => return,

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use undaunted_engine::submission::SubmissionError;
 use undaunted_store::StoreError;
 
-use crate::drive::DriveError;
-use crate::journal::JournalError;
 use crate::secrets::SecretError;
+use crate::{DriveError, JournalError};
 
 /// Why a job cannot be begun, resumed or read. Everything on record before the error stays on record.
 #[derive(Debug, thiserror::Error)]

@@ -18,17 +18,15 @@ use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_store::{Location, Store};
 
 use super::{EmbedError, FinishedJob, JobDescription};
-use crate::clock::Clock;
-use crate::drive::{self, JobResult, Services, in_background};
-use crate::endpoints::Endpoints;
+use crate::drive::{self, in_background};
 use crate::error_text::diagnostics_line;
-use crate::executor::Functions;
-use crate::folder::{LocalFolder, is_name};
-use crate::journal::{self, ClaimedJob, JournalError, StoredJob};
-use crate::locked;
+use crate::folder::is_name;
+use crate::journal::{self, StoredJob};
 use crate::machine::LocalMachine;
 use crate::process::random_number;
-use crate::secrets::Secrets;
+use crate::{
+    ClaimedJob, Clock, Endpoints, Functions, JobResult, JournalError, LocalFolder, Secrets, Services, locked,
+};
 
 /// The time between TERM and KILL, for the processes of a shell command.
 const GRACE: Duration = Duration::from_secs(5);
@@ -177,8 +175,7 @@ impl Runner {
         let path = folder.path().join(&name);
         let submitted = self.submission(job, &work.text(&path.display().to_string()))?;
         if let Some(kept) = work.items() {
-            let written = folder.write(&name, kept.as_bytes());
-            written.map_err(|source| EmbedError::Items { path, source })?;
+            folder.write(&name, kept.as_bytes()).map_err(|source| EmbedError::Items { path, source })?;
         }
         let claimed = journal::submit(&*self.store, submitted, &self.plans, Clock::set().now())?;
         self.run_claimed(claimed)

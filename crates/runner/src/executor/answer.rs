@@ -94,8 +94,7 @@ pub(super) fn parse_retry_after(text: &str, now: SystemTime) -> Option<Duration>
         // A number that does not fit is longer than any limit.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
-    let until = httpdate::parse_http_date(text).ok()?;
-    Some(until.duration_since(now).unwrap_or_default())
+    Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default())
 }
 
 pub(super) fn prefix(text: &str, most: usize) -> &str {

@@ -13,61 +13,12 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{FunctionCall, Task, TaskWork};
-use undaunted_engine::workflow::Action;
+use undaunted_engine::task::FunctionCall;
 use undaunted_policy::{FailureCause, FailureClass};
 
-use super::answer::{MOST, SHOWN, prefix};
-use super::{AttemptFate, Calls, Executor, ExecutorMessage, StartedAttempt, failed};
-use crate::drive::{DriveError, JobContext, Notifier};
-use crate::machine::CancelCall;
-use crate::secrets::Secrets;
-
-#[derive(Default)]
-pub(crate) struct FunctionCalls {
-    calls: Calls,
-}
-
-impl Executor for FunctionCalls {
-    fn begin(&mut self, start: StartId, task: Task, context: &JobContext<'_>) {
-        let TaskWork::Function(call) = task.work else {
-            return context.cannot_begin(start);
-        };
-        let order = FunctionOrder {
-            start,
-            call,
-            timeout: task.timeout,
-            output_limit: task.output_limit,
-            secrets: context.secrets.clone(),
-        };
-        let machine = &context.services.machine;
-        let call = || machine.call(order, context.notifier.clone());
-        self.calls.begin(start, context, call);
-    }
-
-    fn cancel(&mut self, start: StartId, _: &JobContext<'_>) -> Option<AttemptEnd> {
-        self.calls.cancel(start)
-    }
-
-    fn fate_after_crash(&mut self, attempt: &StartedAttempt<'_>) -> AttemptFate {
-        Calls::fate_after_crash(attempt)
-    }
-
-    fn ended(&mut self, start: StartId) {
-        self.calls.forget(start);
-    }
-
-    /// Only a program that has the functions of a job can run it.
-    fn check(&self, action: &Action, context: &JobContext<'_>) -> Result<(), DriveError> {
-        if let Action::Function(function) = action
-            && !context.services.machine.has_function(&function.name)
-        {
-            let name = function.name.clone();
-            return Err(DriveError::Function { name });
-        }
-        Ok(())
-    }
-}
+use super::answer::prefix;
+use super::{ExecutorMessage, MOST, SHOWN, failed};
+use crate::{CancelCall, Notifier, Secrets};
 
 /// What a registered function returns: the output of its command, or why the attempt failed.
 pub type FunctionResult = Result<Value, FunctionFailure>;
@@ -186,8 +137,6 @@ impl Functions {
     pub fn has(&self, name: &str) -> bool {
         self.known.contains_key(name)
     }
-
-    /// Calls a function, and reports how the call ended.
     pub(crate) fn call(&self, runtime: &Handle, order: FunctionOrder, notifier: Notifier) -> CancelCall {
         let function = self.known.get(&order.call.name).cloned();
         let mut reporter = EndReporter { start: order.start, notifier: Some(notifier) };

@@ -3,7 +3,7 @@
 //! The client follows no redirect and retries nothing, so that every call is an attempt on record. The
 //! timeout of an attempt covers the connection, the headers and the body.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -11,85 +11,15 @@ use reqwest::{Client, Method, Response, Url, redirect, retry};
 use tokio::runtime::Runtime;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{HttpCall, Task, TaskWork};
+use undaunted_engine::task::HttpCall;
 use undaunted_engine::workflow::HttpProtocol;
 use undaunted_policy::{FailureCause, FailureClass};
 
-use super::answer::{self, HttpAnswer, MOST, SHOWN};
-use super::{AttemptFate, Calls, Executor, ExecutorMessage, StartedAttempt, failed};
-use crate::drive::{JobContext, Notifier};
-use crate::failpoint;
-use crate::machine::CancelCall;
-use crate::secrets::Secrets;
+use super::{ExecutorMessage, HttpAnswer, MOST, SHOWN, answer, failed};
+use crate::{CancelCall, Notifier, Secrets, failpoint};
 
 /// Headers that frame a request: a wrong one would turn the rest of the body into the next request.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
-
-#[derive(Default)]
-pub(crate) struct Requests {
-    calls: Calls,
-    last_origin: Option<(String, Arc<str>)>,
-}
-
-impl Requests {
-    pub(crate) fn last_origin(&self) -> Option<Arc<str>> {
-        self.last_origin.as_ref().map(|(_, it)| Arc::clone(it))
-    }
-}
-
-impl Executor for Requests {
-    fn begin(&mut self, start: StartId, task: Task, context: &JobContext<'_>) {
-        let TaskWork::Call(call) = task.work else {
-            return context.cannot_begin(start);
-        };
-        let order = HttpOrder {
-            start,
-            call: *call,
-            timeout: task.timeout,
-            output_limit: task.output_limit,
-            wants_output: task.wants_output,
-            secrets: context.secrets.clone(),
-        };
-        let machine = &context.services.machine;
-        let send = || machine.send(order, context.notifier.clone());
-        self.calls.begin(start, context, send);
-    }
-
-    fn cancel(&mut self, start: StartId, _: &JobContext<'_>) -> Option<AttemptEnd> {
-        self.calls.cancel(start)
-    }
-
-    fn fate_after_crash(&mut self, attempt: &StartedAttempt<'_>) -> AttemptFate {
-        Calls::fate_after_crash(attempt)
-    }
-
-    fn accepted(&mut self, start: StartId) {
-        self.calls.forget(start);
-    }
-
-    fn ended(&mut self, start: StartId) {
-        self.calls.forget(start);
-    }
-
-    /// The origin of the address, if it may be called.
-    fn target(&mut self, task: &Task, context: &JobContext<'_>) -> Result<Option<Arc<str>>, String> {
-        let TaskWork::Call(call) = &task.work else {
-            return Ok(None);
-        };
-        // Cached, since the items of a step mostly share one address.
-        let known = self.last_origin.take().filter(|(of, _)| *of == call.url);
-        let (of, target) = match known {
-            Some(known) => known,
-            None => (call.url.clone(), origin(&call.url)?.into()),
-        };
-        self.last_origin = Some((of, Arc::clone(&target)));
-        if context.services.endpoints.allow(&call.url) {
-            return Ok(Some(target));
-        }
-        // The URL may hold a secret, so only its origin is shown.
-        Err(format!("a URL of {target} is not among the allowed endpoints"))
-    }
-}
 
 pub struct HttpOrder {
     pub start: StartId,
@@ -130,9 +60,8 @@ fn network() -> Result<&'static Network, String> {
     network.as_ref().map_err(Clone::clone)
 }
 
-fn origin(url: &str) -> Result<String, String> {
-    let url = address(url)?;
-    Ok(url.origin().ascii_serialization())
+pub(super) fn origin(url: &str) -> Result<String, String> {
+    Ok(address(url)?.origin().ascii_serialization())
 }
 
 fn address(url: &str) -> Result<Url, String> {
@@ -295,8 +224,6 @@ fn causes_without_url(error: &reqwest::Error) -> String {
     }
     if text.is_empty() { "the request failed".to_owned() } else { text }
 }
-
-/// The end of an attempt that got this answer.
 pub fn attempt_end(order: &HttpOrder, answer: &HttpAnswer) -> AttemptEnd {
     let text = String::from_utf8_lossy(&answer.body);
     let shown = answer::prefix(&text, SHOWN);

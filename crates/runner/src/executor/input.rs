@@ -15,7 +15,7 @@ use undaunted_engine::workflow::input::read;
 use undaunted_policy::{FailureCause, Reason};
 
 use super::{ExecutorMessage, ReadItems};
-use crate::drive::JobContext;
+use crate::JobContext;
 
 #[derive(Default)]
 pub(crate) struct InputReads {

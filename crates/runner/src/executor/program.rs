@@ -12,32 +12,23 @@ use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{KeptOutput, Task, TaskWork};
 
 use super::{AttemptFate, Executor, StartedAttempt};
-use crate::drive::JobContext;
-use crate::keeper::CommandSpec;
-use crate::machine::{CommandHost, ExpectedEnd, ReachedKeeper, most};
+use crate::machine::{CommandHost, ReachedKeeper, most};
+use crate::{CommandSpec, ExpectedEnd, JobContext};
 
 #[derive(Default)]
 pub(crate) struct Programs {
     keeper: Option<Box<dyn CommandHost>>,
     /// The connection to the keeper is lost; the event loop has to reconnect.
-    is_disconnected: bool,
+    pub(crate) is_disconnected: bool,
     /// Starts that a keeper may know of, perhaps from an earlier engine.
-    known_to_keeper: BTreeSet<StartId>,
+    pub(crate) known_to_keeper: BTreeSet<StartId>,
     /// The fates of attempts that were on record when the loop reconnected, until it has handled them.
     fates: BTreeMap<StartId, AttemptFate>,
     /// The recovered fates are not on record yet; nothing new starts until they are.
-    is_settling: bool,
+    pub(crate) is_settling: bool,
 }
 
 impl Programs {
-    pub(crate) fn set_known_to_keeper(&mut self, known_to_keeper: BTreeSet<StartId>) {
-        self.known_to_keeper = known_to_keeper;
-    }
-
-    pub(crate) const fn known_to_keeper(&self) -> &BTreeSet<StartId> {
-        &self.known_to_keeper
-    }
-
     /// Uses a keeper that was reached. Returns the starts it knows of whose ends are on record, or are being
     /// written.
     pub(crate) fn reconnect(&mut self, reached: ReachedKeeper) -> BTreeSet<StartId> {
@@ -53,20 +44,12 @@ impl Programs {
         self.is_disconnected = true;
     }
 
-    pub(crate) const fn is_disconnected(&self) -> bool {
-        self.is_disconnected
-    }
-
     /// The recovered fates are on record.
     pub(crate) fn trust(&mut self) {
         self.is_settling = false;
         if let Some(keeper) = &self.keeper {
             keeper.trust();
         }
-    }
-
-    pub(crate) const fn is_settling(&self) -> bool {
-        self.is_settling
     }
 
     /// The end of an attempt is on record. After a lost connection this is sent again on reconnecting.

@@ -12,7 +12,7 @@ use undaunted_engine::task::{SubFlow, Task, TaskWork};
 use undaunted_policy::{FailureCause, FailureClass};
 
 use super::{AttemptFate, Executor, StartedAttempt, failed};
-use crate::drive::JobContext;
+use crate::JobContext;
 
 /// A request of a job to the event loop.
 pub(crate) enum SubFlowRequest {

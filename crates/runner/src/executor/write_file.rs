@@ -15,8 +15,7 @@ use undaunted_engine::task::{Task, TaskWork};
 use undaunted_policy::{FailureCause, FailureClass};
 
 use super::{AttemptFate, Executor, ExecutorMessage, StartedAttempt};
-use crate::drive::JobContext;
-use crate::failpoint;
+use crate::{JobContext, failpoint};
 
 #[derive(Default)]
 pub(crate) struct FileWrites;

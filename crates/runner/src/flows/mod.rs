@@ -4,12 +4,9 @@
 //! needs: registered steps, flows assembled from them, delivery of results, and recovery.
 
 mod begin;
-mod deliver;
 mod host;
 mod recover;
-mod registered;
 
-pub use begin::{BeginError, BegunFlow, FlowSubmission};
+pub use begin::{BeginError, BegunFlow, FlowSubmission, PlanError, PlannedFlow};
 pub use host::{FlowHost, HostSettings, OnFlowLeft, WatchFlows};
 pub use recover::RecoveredFlows;
-pub use registered::{PlanError, PlannedFlow};

@@ -13,11 +13,9 @@ use undaunted_engine::job::JobStage;
 use undaunted_engine::workflow::WorkflowMode;
 use undaunted_store::{ClaimError, ListedAggregate, Version};
 
-use super::host::FlowHost;
+use super::FlowHost;
 use crate::catalog::{activated, deactivated};
-use crate::journal::{self, ClaimedJob, JournalError};
-use crate::secrets::Secrets;
-use crate::with_causes;
+use crate::{ClaimedJob, JournalError, Secrets, journal, with_causes};
 
 /// How many flows are examined in parallel; their writes share a sync.
 const AT_ONCE: usize = 64;
@@ -47,9 +45,7 @@ enum FlowFate {
 impl FlowHost {
     pub fn recover(&self) -> Result<RecoveredFlows, JournalError> {
         let lifecycles = self.catalog.read(|catalog| {
-            let flows = catalog.flows.iter();
-            let lifecycles = flows.map(|(flow, entry)| (flow.clone(), entry.lifecycle));
-            lifecycles.collect::<Lifecycles>()
+            catalog.flows.iter().map(|(flow, entry)| (flow.clone(), entry.lifecycle)).collect::<Lifecycles>()
         })?;
         let listed = self.store.list(journal::FAMILY, "")?;
         self.note_removed(&lifecycles, &listed);
@@ -87,8 +83,7 @@ impl FlowHost {
         let listed = self.catalog.read(|catalog| {
             let flows = catalog.flows.range::<str, _>((Excluded(after.as_str()), Unbounded));
             let active = flows.filter(|(_, entry)| entry.lifecycle == FlowLifecycle::Active);
-            let elsewhere = active.filter(|(flow, _)| !self.runs(flow));
-            let elsewhere = elsewhere.map(|(flow, _)| flow.to_string());
+            let elsewhere = active.filter(|(flow, _)| !self.runs(flow)).map(|(flow, _)| flow.to_string());
             elsewhere.take(MOST).collect::<Vec<String>>()
         })?;
         *after = match listed.last() {
@@ -191,8 +186,7 @@ impl FlowHost {
         let missing = activated(&claimed.job).filter(|_| !known);
         if claimed.job.stage.has_ended() {
             self.store.unclaim_in_background(&claimed.claim);
-            let events = missing.into_iter().chain(deactivated(&claimed.job));
-            return Ok(FlowFate::Noted(events.collect()));
+            return Ok(FlowFate::Noted(missing.into_iter().chain(deactivated(&claimed.job)).collect()));
         }
         // The flow was suspended by a user and never ran in a host: the user has to resume it.
         if !known && claimed.job.stage == JobStage::Suspended {
@@ -215,7 +209,6 @@ impl FlowHost {
             return Ok(false);
         };
         let record = journal::decode(id, first.0, &first.1)?;
-        let begun = journal::begin(id, &record, &self.plans)?;
-        Ok(begun.workflow().mode == WorkflowMode::Flow)
+        Ok(journal::begin(id, &record, &self.plans)?.workflow().mode == WorkflowMode::Flow)
     }
 }

@@ -1,20 +1,31 @@
-//! The engine's side of the keeper: requests and events.
+//! The engine's side of the keeper: connecting to one or starting it, requests and events.
 //!
 //! Used from one thread. It blocks only on the socket, and has no state: what happens is reported by events,
 //! and what happened before is in the spool. No request fails because the keeper has died: that is an event,
 //! and the next keeper reports the fates of all commands.
 
-use std::io::{self, Read, Write};
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
-use super::CommandSpec;
-use super::frame::framed;
-use super::message::{KeeperRefusal, KeeperReply, KeeperRequest};
-use super::start::{KeeperGreeting, next_reply};
-use crate::failpoint;
-use crate::spool::{CommandExit, RecoveredSpool, RunningCommand, Spool, SpoolError};
+use undaunted_engine::event::codec::read;
+
+use super::message::{greeting, refusal};
+use super::serve::LOCKED;
+use super::{CommandSpec, KeeperFrame, KeeperRefusal, KeeperReply, KeeperRequest, framed, next_frame};
+use crate::process::{VARIABLE, random_name};
+use crate::{
+    CommandExit, CommandFate, ProcessMark, RecoveredSpool, RunningCommand, Spool, SpoolError, failpoint,
+};
 
 #[derive(Debug)]
 pub struct KeeperClient {
@@ -169,5 +180,201 @@ impl Drop for KeeperClient {
     fn drop(&mut self) {
         // Ends the reader's wait; an error means that the reader has ended.
         drop(self.stream.shutdown(Shutdown::Both));
+    }
+}
+
+/// How long to try. A keeper that is about to exit must be gone before the next one can start.
+const TRYING: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long a living keeper may take to answer.
+const ANSWER: Duration = Duration::from_secs(30);
+
+pub(super) struct KeeperGreeting {
+    pub(super) stream: BufReader<UnixStream>,
+    pub(super) pid: i32,
+    pub(super) recovered: RecoveredSpool,
+    /// Its process, if this process has started it.
+    pub(super) child: Option<Child>,
+}
+
+impl KeeperClient {
+    /// Connects to the keeper of the spool in this folder; without one, starts `binary` with `args`
+    /// and the folder as the last argument, which is to call [`main`](super::main). A new keeper first
+    /// ends what the commands of a dead one left, which may take their grace.
+    pub fn start(
+        binary: &Path,
+        args: &[OsString],
+        folder: &Path,
+    ) -> Result<(Self, RecoveredSpool), KeeperError> {
+        let (sender, events) = channel();
+        let on_event = move |_: &Spool, event| sender.send(event).is_ok();
+        let (mut keeper, recovered) = Self::reach(binary, args, folder, None, on_event)?;
+        keeper.events = events;
+        Ok((keeper, recovered))
+    }
+
+    /// As [`Self::start`], perhaps with a keeper that was launched before. `on_event` gets all events, until
+    /// it returns false.
+    pub(crate) fn reach(
+        binary: &Path,
+        args: &[OsString],
+        folder: &Path,
+        launched: Option<LaunchedKeeper>,
+        on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
+    ) -> Result<(Self, RecoveredSpool), KeeperError> {
+        let (spool, mut greeting) = match launched {
+            Some(launched) => (launched.spool.clone(), launched.wait_for_greeting()?),
+            None => (Spool::open(folder)?, None),
+        };
+        let until = Instant::now().checked_add(TRYING);
+        loop {
+            if let Some(greeting) = greeting {
+                return Self::over(greeting, spool, on_event).map_err(KeeperError::Silent);
+            }
+            let failed = match connect(&spool) {
+                Err(KeeperError::Silent(error)) => error,
+                connected => {
+                    greeting = Some(connected?);
+                    continue;
+                }
+            };
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Err(KeeperError::Silent(failed));
+            }
+            greeting = LaunchedKeeper::of(binary, args, spool.clone())?.wait_for_greeting()?;
+            if greeting.is_none() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+fn connect(spool: &Spool) -> Result<KeeperGreeting, KeeperError> {
+    let mut stream = spool.connect().map_err(KeeperError::Silent)?;
+    stream
+        .set_read_timeout(Some(ANSWER))
+        .and_then(|()| stream.write_all(&greeting()))
+        .map_err(KeeperError::Silent)?;
+    let mut stream = BufReader::new(stream);
+    let (pid, recovered) = read_recovered(&mut stream)?;
+    stream.get_ref().set_read_timeout(None).map_err(KeeperError::Silent)?;
+    Ok(KeeperGreeting { stream, pid, recovered, child: None })
+}
+
+pub(super) fn read_recovered(stream: &mut impl Read) -> Result<(i32, RecoveredSpool), KeeperError> {
+    let mut recovered = RecoveredSpool::default();
+    let mut keeper = 0;
+    loop {
+        match next_reply(stream).map_err(KeeperError::Silent)? {
+            KeeperReply::Welcome { pid, uncertain, damage } => {
+                keeper = pid;
+                recovered.uncertain = uncertain;
+                recovered.damage = damage;
+            }
+            KeeperReply::Running(running) => {
+                recovered.fates.insert(running.id, CommandFate::Running(running));
+            }
+            KeeperReply::Exited(exited) => {
+                recovered.fates.insert(exited.id, CommandFate::Exited(exited));
+            }
+            KeeperReply::Vanished(vanished) => {
+                let (id, fate) = (vanished.id, CommandFate::Vanished(Some(vanished)));
+                recovered.fates.insert(id, fate);
+            }
+            KeeperReply::Ready => return Ok((keeper, recovered)),
+            KeeperReply::Refused { why, .. } => return Err(why.into()),
+        }
+    }
+}
+
+pub(crate) fn next_reply(stream: &mut impl Read) -> io::Result<KeeperReply> {
+    match next_frame(stream)? {
+        KeeperFrame::Message(payload) => match refusal(&payload) {
+            Some(why) => Ok(KeeperReply::Refused { id: None, why }),
+            None => read(&payload).map_err(io::Error::other),
+        },
+        KeeperFrame::TooLong => Err(io::Error::other(KeeperRefusal::Malformed)),
+        KeeperFrame::Closed => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// A keeper that was started ahead of its first use, since starting it takes longer than most of what an engine does
+/// meanwhile: only [`LaunchedKeeper::wait_for_greeting`] waits. It exits if this is dropped.
+#[derive(Debug)]
+pub struct LaunchedKeeper {
+    pub(super) spool: Spool,
+    child: Child,
+    stream: UnixStream,
+}
+
+impl LaunchedKeeper {
+    /// Starts `binary` with `args` and the folder as the last argument, which is to call
+    /// [`main`](super::main).
+    pub fn begin(binary: &Path, args: &[OsString], folder: &Path) -> Result<Self, KeeperError> {
+        Self::of(binary, args, Spool::open(folder)?)
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.spool.folder()
+    }
+
+    pub(super) fn of(binary: &Path, args: &[OsString], spool: Spool) -> Result<Self, KeeperError> {
+        let start = |source| KeeperError::Start { program: binary.display().to_string(), source };
+        let complaints = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(spool.complaints())
+            .map_err(start)?;
+        let mark = ProcessMark { keeper: random_name().map_err(start)?, id: None };
+        let (mut stream, theirs) = UnixStream::pair().map_err(start)?;
+        let child = Command::new(binary)
+            .args(args)
+            .arg(spool.folder())
+            .env(VARIABLE, mark.after(std::env::var_os(VARIABLE).as_deref()))
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(complaints)
+            .spawn()
+            .map_err(start)?;
+        // A keeper that does not receive the greeting reports why on its stdout.
+        drop(stream.write_all(&greeting()));
+        Ok(Self { spool, child, stream })
+    }
+
+    /// Kills it. It has no command yet, so nothing else ends with it.
+    pub fn end(mut self) {
+        // An error means that it has exited.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+
+    /// Waits for the answer of the keeper. None if the spool has another keeper, or this one was killed
+    /// before it could answer.
+    pub(super) fn wait_for_greeting(mut self) -> Result<Option<KeeperGreeting>, KeeperError> {
+        let mut stream = BufReader::new(self.stream);
+        match read_recovered(&mut stream) {
+            Ok((pid, recovered)) => {
+                return Ok(Some(KeeperGreeting { stream, pid, recovered, child: Some(self.child) }));
+            }
+            Err(KeeperError::Silent(_)) => {}
+            Err(error) => return Err(error),
+        }
+        // If the keeper is still alive, this makes it exit.
+        drop(stream);
+        let mut output = String::new();
+        if let Some(mut out) = self.child.stdout.take() {
+            out.read_to_string(&mut output).map_err(KeeperError::Silent)?;
+        }
+        let ended = self.child.wait();
+        match output.trim() {
+            LOCKED => Ok(None),
+            "" if ended.is_ok_and(|status| status.signal().is_some()) => Ok(None),
+            "" => Err(KeeperError::GaveUp {
+                complaint: format!("no error message; see `{}`", self.spool.complaints().display()),
+            }),
+            message => Err(KeeperError::GaveUp { complaint: message.to_owned() }),
+        }
     }
 }

@@ -8,8 +8,8 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime};
 
-use super::message::KeeperReply;
-use crate::spool::{CommandExit, RunningCommand, SpoolDamage, SpoolEntry, SpoolLog, SpoolRecord};
+use super::KeeperReply;
+use crate::{CommandExit, RunningCommand, SpoolDamage, SpoolEntry, SpoolLog, SpoolRecord};
 
 #[derive(Debug)]
 pub(crate) struct KeeperLedger {

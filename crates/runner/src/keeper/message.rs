@@ -1,14 +1,19 @@
-//! Messages between engine and keeper.
+//! Messages between engine and keeper, and their framing on a stream: a length, then so many bytes.
 //!
-//! As CBOR, in which a field has a number. The engine begins with a greeting in its own format
-//! (`greeting.rs`).
+//! Messages are CBOR, in which a field has a number. Only the first message each way has a format of its own: both
+//! sides are the same binary, so another version means another release, and is refused. The bytes of the greeting
+//! and of its refusal never change, so that each side can tell that the other one is of another version.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 use undaunted_engine::event::RecordError;
 use undaunted_engine::event::codec::{put, read};
 
-use super::CommandSpec;
-use crate::spool::{CommandExit, RunningCommand, SpoolDamage, VanishedCommand};
+use crate::{CommandExit, RunningCommand, SpoolDamage, VanishedCommand, codec};
 
 /// From the engine to the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -69,8 +74,6 @@ pub(crate) enum KeeperReply {
         why: KeeperRefusal,
     },
 }
-
-/// Why the keeper has refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeeperRefusal {
@@ -112,6 +115,152 @@ fn written(message: &impl Encode<()>) -> Vec<u8> {
     let mut bytes = vec![];
     put(message, &mut bytes);
     bytes
+}
+
+/// In bytes. The arguments and environment of a command are a few mebibytes at most.
+const LONGEST: usize = 16 << 20;
+
+/// None if the message is too long for any reader.
+pub(crate) fn framed(message: &impl Encode<()>) -> Option<Vec<u8>> {
+    // Enough for most messages without reallocation.
+    let mut framed = Vec::with_capacity(128);
+    framed.extend_from_slice(&[0; 4]);
+    put(message, &mut framed);
+    let (length, payload) = framed.split_first_chunk_mut()?;
+    *length = u32::try_from(payload.len()).ok()?.to_le_bytes();
+    (payload.len() <= LONGEST).then_some(framed)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum KeeperFrame {
+    Message(Vec<u8>),
+    /// No message has this length; the stream cannot be split into messages any more.
+    TooLong,
+    /// The other side has closed the stream, or died in the middle of a message.
+    Closed,
+}
+
+pub(crate) fn next_frame(from: &mut impl Read) -> io::Result<KeeperFrame> {
+    let mut length = [0; 4];
+    match from.read_exact(&mut length) {
+        Err(error) if is_close(&error) => return Ok(KeeperFrame::Closed),
+        read => read?,
+    }
+    let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+    if length > LONGEST {
+        return Ok(KeeperFrame::TooLong);
+    }
+    // Grows with what arrives: a length alone allocates nothing.
+    let mut payload = vec![];
+    let most = u64::try_from(length).unwrap_or(u64::MAX);
+    match from.take(most).read_to_end(&mut payload) {
+        Ok(read) if read == length => Ok(KeeperFrame::Message(payload)),
+        Ok(_) => Ok(KeeperFrame::Closed),
+        Err(error) if is_close(&error) => Ok(KeeperFrame::Closed),
+        Err(error) => Err(error),
+    }
+}
+
+/// For fuzzing: the messages of a stream, up to its end or to what is not a message.
+#[doc(hidden)]
+pub fn messages(mut from: impl Read) -> io::Result<Vec<Vec<u8>>> {
+    let mut messages = vec![];
+    while let KeeperFrame::Message(message) = next_frame(&mut from)? {
+        messages.push(message);
+    }
+    Ok(messages)
+}
+
+fn is_close(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+}
+
+pub(crate) const VERSION: u32 = 2;
+
+const GREETING: u8 = 0;
+const REFUSED: u8 = 5;
+/// Reasons to refuse an engine; the index is the number on the wire.
+const WHY: [KeeperRefusal; 3] = [KeeperRefusal::Malformed, KeeperRefusal::Version, KeeperRefusal::Busy];
+
+/// The first message of an engine, framed.
+pub(crate) fn greeting() -> [u8; 9] {
+    let [a, b, c, d] = VERSION.to_le_bytes();
+    [5, 0, 0, 0, GREETING, a, b, c, d]
+}
+
+#[doc(hidden)]
+pub fn understood(greeting: &[u8]) -> Result<(), KeeperRefusal> {
+    match greeting.split_first() {
+        Some((&GREETING, version)) if version == VERSION.to_le_bytes() => Ok(()),
+        Some((&GREETING, [_, _, _, _])) => Err(KeeperRefusal::Version),
+        _ => Err(KeeperRefusal::Malformed),
+    }
+}
+pub(crate) fn framed_refusal(why: KeeperRefusal) -> [u8; 11] {
+    let number = (0..).zip(WHY).find(|(_, each)| *each == why).map_or(0, |(number, _)| number);
+    [7, 0, 0, 0, REFUSED, 0, number, 0, 0, 0, 0]
+}
+
+/// Why an engine was refused, if these bytes are a refusal. CBOR of a reply never begins like this.
+pub(crate) fn refusal(bytes: &[u8]) -> Option<KeeperRefusal> {
+    match bytes {
+        [REFUSED, 0, number, 0, 0, 0, 0] => WHY.get(usize::from(*number)).copied(),
+        _ => None,
+    }
+}
+
+/// A command to run. The keeper adds nothing but a mark in the environment.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct CommandSpec {
+    /// The attempt. A keeper runs an id once, and refuses a second start.
+    #[n(0)]
+    pub id: u64,
+    /// A program without a slash is looked up in the `PATH` of `env`.
+    #[n(1)]
+    #[cbor(with = "codec")]
+    pub argv: Vec<OsString>,
+    #[n(2)]
+    #[cbor(with = "codec")]
+    pub env: Vec<(OsString, OsString)>,
+    #[n(3)]
+    #[cbor(with = "codec")]
+    pub working_dir: PathBuf,
+    /// A plain file; without one the input is empty.
+    #[n(4)]
+    #[cbor(with = "codec")]
+    pub stdin: Option<PathBuf>,
+    /// After this time it is ended, with all processes it started.
+    #[n(5)]
+    #[cbor(with = "codec")]
+    pub timeout: Option<Duration>,
+    /// The most bytes it may write, output and error output together. Polled, so a fast writer may exceed it
+    /// before it is ended.
+    #[n(6)]
+    pub output_limit: Option<u64>,
+    /// How many bytes from the beginning of the output to keep; at least a mebibyte is kept.
+    #[n(7)]
+    pub capture: u64,
+    /// The time between TERM and KILL.
+    #[n(8)]
+    #[cbor(with = "codec")]
+    pub grace: Duration,
+}
+
+impl CommandSpec {
+    /// With an empty environment, no input and no limits.
+    pub fn new(id: u64, argv: impl IntoIterator<Item: Into<OsString>>) -> Self {
+        Self {
+            id,
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: vec![],
+            working_dir: PathBuf::from("/"),
+            stdin: None,
+            timeout: None,
+            output_limit: None,
+            capture: 0,
+            grace: Duration::from_secs(10),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,34 +4,24 @@
 //! timeouts with or without an engine. It knows nothing of jobs, retries or policies. [`KeeperClient`] is the
 //! engine's side, [`main`] the keeper process itself.
 
+use ledger::KeeperLedger;
+use message::{KeeperFrame, KeeperReply, KeeperRequest, framed, next_frame};
+use run::{KeeperRun, RunState, RunStep};
+use shared::KeeperShared;
+
 mod client;
-mod clock;
 mod command;
-mod connection;
-mod family;
-mod frame;
-mod greeting;
-mod launch;
 mod ledger;
 mod message;
-mod reaper;
 mod recover;
 mod run;
 mod serve;
 mod shared;
-mod spec;
-mod start;
 mod worker;
 
-pub use client::{KeeperClient, KeeperError, KeeperEvent};
+pub use client::{KeeperClient, KeeperError, KeeperEvent, LaunchedKeeper};
+pub use message::{CommandSpec, KeeperRefusal};
 #[doc(hidden)]
-pub use frame::messages;
-#[doc(hidden)]
-pub use greeting::understood;
-pub use launch::LaunchedKeeper;
-pub use message::KeeperRefusal;
-#[doc(hidden)]
-pub use message::{reread_reply, reread_request};
+pub use message::{messages, reread_reply, reread_request, understood};
 pub use recover::recover;
 pub use serve::main;
-pub use spec::CommandSpec;

@@ -10,11 +10,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::KeeperError;
-use crate::process::{self, EndedGroup, ProcessMark, SystemProcess, boot, descendants, end_all, pid_space};
-use crate::spool::{
-    BegunCommand, FoundLog, OutputSegments, OutputSlot, ReadLog, RecoveredSpool, Spool, SpoolDamage,
-    SpoolEntries, SpoolEntry, SpoolError, SpoolHeader, SpoolLock, SpoolLog, SpoolRecord, SpooledOutput,
-    VanishedCommand,
+use crate::process::{self, EndedGroup, boot, descendants, end_all, pid_space};
+use crate::spool::{BegunCommand, FoundLog, ReadLog, SpoolEntries, SpoolHeader};
+use crate::{
+    OutputSegments, OutputSlot, ProcessMark, RecoveredSpool, Spool, SpoolDamage, SpoolEntry, SpoolError,
+    SpoolLock, SpoolLog, SpoolRecord, SpooledOutput, SystemProcess, VanishedCommand,
 };
 
 /// How often to look for leftovers; new ones may appear while others are ended.

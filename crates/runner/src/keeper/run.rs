@@ -7,8 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::Signal;
 
 use super::CommandSpec;
-use crate::process::SystemProcess;
-use crate::spool::{CommandEnd, EndedBy, OutputSlot};
+use crate::{CommandEnd, EndedBy, OutputSlot, SystemProcess};
 
 /// How often the output of a command with a limit is checked.
 const LOOK: Duration = Duration::from_millis(50);

@@ -8,15 +8,9 @@ use std::io;
 use std::sync::{Condvar, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-use super::ledger::KeeperLedger;
-use super::message::{KeeperRefusal, KeeperReply};
-use super::run::{KeeperRun, RunState, RunStep};
 use super::serve::thread;
-use super::spec::CommandSpec;
-use super::{clock, worker};
-use crate::locked;
-use crate::process::ProcessMark;
-use crate::spool::{CommandEnd, EndedBy, OutputSegments, OutputSlots, Spool, SpoolLock};
+use super::{CommandSpec, KeeperLedger, KeeperRefusal, KeeperReply, KeeperRun, RunState, RunStep, worker};
+use crate::{CommandEnd, EndedBy, OutputSegments, OutputSlots, ProcessMark, Spool, SpoolLock, locked};
 
 /// An output so short, in bytes, that the reaper may copy it.
 const LITTLE: u64 = 64 << 10;
@@ -151,7 +145,7 @@ impl KeeperShared {
             && let Some(shared) = self.own.upgrade()
         {
             state.has_timer = true;
-            if thread("clock", move || clock::run_timer(&shared)).is_err() {
+            if thread("clock", move || run_timer(&shared)).is_err() {
                 std::process::abort();
             }
         }
@@ -253,5 +247,41 @@ impl KeeperShared {
             drop(self.spool.remove_socket());
             std::process::exit(0);
         }
+    }
+}
+
+pub(crate) fn run_timer(shared: &KeeperShared) {
+    let mut state = locked(&shared.state);
+    loop {
+        let now = Instant::now();
+        while let Some(&(at, id)) = state.alarms.first()
+            && at <= now
+        {
+            state.alarms.pop_first();
+            alarm_due(shared, &mut state, id, now);
+        }
+        if state.patience.is_some_and(|until| until <= now) {
+            state.patience = None;
+            shared.exit_if_idle(&state);
+        }
+        let next = [state.alarms.first().map(|(at, _)| *at), state.patience];
+        state = match next.into_iter().flatten().min() {
+            Some(at) => {
+                let rest = at.saturating_duration_since(Instant::now());
+                shared.alarm.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => shared.alarm.wait(state).unwrap_or_else(PoisonError::into_inner),
+        };
+    }
+}
+
+fn alarm_due(shared: &KeeperShared, state: &mut KeeperState, id: u64, now: Instant) {
+    let Some(run) = state.runs.get_mut(&id) else {
+        return;
+    };
+    let due = run.wake(now);
+    shared.set_alarm(state, id);
+    if due {
+        shared.schedule(state, id);
     }
 }

@@ -1,21 +1,16 @@
-//! The worker threads, which spawn commands, signal them and record their ends.
+//! The worker threads, which spawn commands, signal them and record their ends, and the thread that reaps them.
 //!
 //! One thread at a time handles a command, and carries out its steps until there are none.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
-use rustix::process::Signal;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
-use super::command;
-use super::family::{ProcessFamily, family, is_group_gone, signal_family};
-use super::message::KeeperRefusal;
-use super::run::{KeeperRun, RunState, RunStep};
-use super::shared::KeeperShared;
-use super::spec::CommandSpec;
-use crate::failpoint;
-use crate::locked;
-use crate::spool::{CommandEnd, CommandExit, EndedBy, OutputSlot, SpooledOutput};
+use super::command::{self, ProcessFamily, family, is_group_gone, signal_family};
+use super::{CommandSpec, KeeperRefusal, KeeperRun, KeeperShared, RunState, RunStep};
+use crate::{CommandEnd, CommandExit, EndedBy, OutputSlot, SpooledOutput, failpoint, locked};
 
 /// How long to wait before the next attempt to write to a full disk.
 const ROOM: Duration = Duration::from_millis(500);
@@ -175,8 +170,6 @@ fn try_later(shared: &KeeperShared, id: u64) {
     }
     shared.set_alarm(&mut state, id);
 }
-
-/// The process of a command, and how it ended if it has.
 fn process_and_end(shared: &KeeperShared, id: u64) -> Option<(i32, Option<CommandEnd>)> {
     let state = locked(&shared.state);
     let run = state.runs.get(&id)?;
@@ -257,4 +250,52 @@ fn exit_facts(run: &mut KeeperRun) -> Option<(CommandEnd, EndedBy, SystemTime, u
 
 fn length_only(file: &std::fs::File) -> SpooledOutput {
     SpooledOutput { length: file.metadata().map_or(0, |found| found.len()), ..SpooledOutput::default() }
+}
+
+/// `__WNOTHREAD`: children of this thread only.
+const OWN: WaitOptions = WaitOptions::from_bits_retain(0x2000_0000);
+
+/// Reaps all children, in the keeper's main thread, which creates no process: orphans are reparented to it, so one
+/// `wait` with `__WNOTHREAD` tells whether there are any.
+pub(crate) fn reap(shared: &KeeperShared) -> ! {
+    loop {
+        let seen = locked(&shared.state).made;
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) => ended(shared, pid, status),
+            Err(Errno::CHILD) => {
+                // No child at all. Orphans come only from commands, so wait for the next command.
+                let state = locked(&shared.state);
+                drop(
+                    shared
+                        .children
+                        .wait_while(state, |state| state.made == seen)
+                        .unwrap_or_else(PoisonError::into_inner),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn ended(shared: &KeeperShared, pid: Pid, status: WaitStatus) {
+    let Some(end) = end(status) else { return };
+    let pid = pid.as_raw_pid();
+    if !locked(&shared.state).by_pid.contains_key(&pid) {
+        // Either reparented, or so short-lived that `spawn` has not entered it yet; wait for that.
+        drop(shared.spawning.write().unwrap_or_else(PoisonError::into_inner));
+    }
+    let (reparented, also) = match wait(WaitOptions::NOHANG | OWN) {
+        Ok(also) => (true, also),
+        Err(_) => (false, None),
+    };
+    if let Some(id) = shared.child_ended(pid, end, reparented) {
+        run_steps(shared, id);
+    }
+    if let Some((pid, status)) = also {
+        ended(shared, pid, status);
+    }
+}
+
+fn end(status: WaitStatus) -> Option<CommandEnd> {
+    status.exit_status().map(CommandEnd::Code).or_else(|| status.terminating_signal().map(CommandEnd::Signal))
 }

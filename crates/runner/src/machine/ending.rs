@@ -17,14 +17,12 @@ use undaunted_engine::task::{KeptOutput, Task};
 use undaunted_policy::{FailureCause, FailureClass, Timestamp};
 
 use crate::clock::wall;
-use crate::executor::{AttemptFate, ExecutorMessage};
-use crate::failpoint;
-use crate::keeper::{KeeperEvent, KeeperRefusal};
-use crate::locked;
-use crate::secrets::Secrets;
-use crate::spool::{
-    CaptureError, CommandEnd, CommandExit, CommandFate, EndedBy, NotStartedCommand, RecoveredSpool, Spool,
-    SpooledOutput, StartRefusal, VanishedCommand,
+use crate::keeper::KeeperEvent;
+use crate::spool::CaptureError;
+use crate::{
+    AttemptFate, CommandEnd, CommandExit, CommandFate, EndedBy, ExecutorMessage, KeeperRefusal,
+    NotStartedCommand, RecoveredSpool, Secrets, Spool, SpooledOutput, StartRefusal, VanishedCommand,
+    failpoint, locked,
 };
 
 /// The most bytes of an output that can be captured.
@@ -158,8 +156,7 @@ impl AttemptEnds {
         now: Timestamp,
     ) -> (BTreeMap<StartId, AttemptFate>, BTreeSet<StartId>) {
         let others = recovered.known().map(|(start, _)| StartId(start));
-        let others = others.filter(|start| !started.contains_key(start));
-        let others = others.collect();
+        let others = others.filter(|start| !started.contains_key(start)).collect();
         let fates = started.iter().map(|(&start, on_record)| {
             let mut fate = recovered.fate(start.0);
             if matches!(fate, CommandFate::Running(_)) && mutant::is(Mutant::ReconnectLosesRunning) {

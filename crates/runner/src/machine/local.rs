@@ -11,17 +11,16 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use undaunted_policy::Timestamp;
 
-use super::command_host::{KeeperAddress, LocalKeeper, ReachedKeeper};
-use super::ending::AttemptEnds;
-use super::interface::{CancelCall, Machine};
+use super::interface::LocalKeeper;
+use super::{AttemptEnds, CancelCall, KeeperAddress, Machine, ReachedKeeper};
 use crate::clock::{clocks, uptime};
-use crate::drive::Notifier;
-use crate::executor::{FunctionOrder, Functions, HttpOrder, NewFile, send, write_file};
-use crate::folder::JobFolder;
-use crate::keeper::{KeeperClient, KeeperError, LaunchedKeeper};
-use crate::locked;
+use crate::executor::{send, write_file};
+use crate::keeper::LaunchedKeeper;
 use crate::process::{end_all, with_receipt_token};
-use crate::spool::{Spool, SpoolError};
+use crate::{
+    FunctionOrder, Functions, HttpOrder, JobFolder, KeeperClient, KeeperError, NewFile, Notifier, Spool,
+    SpoolError, locked,
+};
 
 type Launching = JoinHandle<Option<LaunchedKeeper>>;
 
@@ -107,8 +106,7 @@ impl Machine for LocalMachine {
         let unusable = SpoolError::unusable(reach.folder.path());
         reach.folder.make().map_err(unusable)?;
         if let Some(last) = reach.behind {
-            let begun = Spool::open(&spool)?.begin_after(last);
-            begun.map_err(unusable)?;
+            Spool::open(&spool)?.begin_after(last).map_err(unusable)?;
         }
         let launched = self.launched(&spool);
         let endings = Arc::new(AttemptEnds::new(reach.secrets, &reach.started));
@@ -119,8 +117,7 @@ impl Machine for LocalMachine {
         };
         let reached = KeeperClient::reach(&self.keeper, &self.keeper_args, &spool, launched, on_event);
         let (keeper, recovered) = reached?;
-        let tokens = reach.started.values().filter_map(|it| it.token.clone());
-        let tokens: BTreeSet<String> = tokens.collect();
+        let tokens: BTreeSet<String> = reach.started.values().filter_map(|it| it.token.clone()).collect();
         if recovered.uncertain && !tokens.is_empty() {
             let found = with_receipt_token(&tokens).map_err(KeeperError::Processes)?;
             end_all(&found, reach.grace);

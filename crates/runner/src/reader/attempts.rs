@@ -13,7 +13,8 @@ use undaunted_engine::view::history::{Histories, PastAttempt};
 use undaunted_store::{Store, Version};
 
 use super::JobReader;
-use crate::journal::{JournalError, decode};
+use crate::JournalError;
+use crate::journal::decode;
 
 /// The longest queue of attempts.
 const WAITING: usize = 4096;
@@ -56,8 +57,7 @@ impl Queue {
         };
         let done = history.attempts.len().saturating_sub(open);
         for attempt in history.attempts.drain(..done) {
-            let places = self.places.get_mut(&item);
-            let place = places.and_then(VecDeque::pop_front);
+            let place = self.places.get_mut(&item).and_then(VecDeque::pop_front);
             let place = place.and_then(|place| place.checked_sub(self.taken));
             if let Some((_, waiting)) = place.and_then(|place| self.attempts.get_mut(place)) {
                 *waiting = Some(attempt);
@@ -141,8 +141,7 @@ impl JobReader<'_> {
     fn look_up(&mut self, queue: &mut Queue, item: ItemId) -> Result<(), JournalError> {
         let history = self.histories([item].into())?.remove(&item);
         let attempts = history.map(|history| history.attempts).unwrap_or_default();
-        let open = queue.histories.items.get(&item);
-        let open = open.and_then(|history| history.attempts.first());
+        let open = queue.histories.items.get(&item).and_then(|history| history.attempts.first());
         let found = attempts
             .into_iter()
             .find(|attempt| open.is_some_and(|open| open.of == attempt.of && open.round == attempt.round));

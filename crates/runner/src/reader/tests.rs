@@ -18,9 +18,9 @@ use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_store::{Append, Epoch, MemoryStore, Store, Version};
 
 use super::JobReader;
-use crate::folder::{JobFolder, LocalFolder};
-use crate::journal::{JournalError, aggregate};
+use crate::journal::aggregate;
 use crate::test_job::{TestJob, append};
+use crate::{JobFolder, JournalError, LocalFolder};
 
 const WORKFLOW: &str = "
 mode: mapreduce
@@ -128,8 +128,7 @@ fn start_all(job: &mut TestJob) {
 
 fn all_items(job: &Job) -> Vec<ItemId> {
     let steps = StepId::all().zip(&job.steps);
-    let items = steps.flat_map(|(step, state)| (0..state.items.len()).map(move |it| step.item(it)));
-    items.collect()
+    steps.flat_map(|(step, state)| (0..state.items.len()).map(move |it| step.item(it))).collect()
 }
 
 /// Everything that a reader returns about a job.
@@ -158,8 +157,7 @@ fn output_of(mut reader: JobReader<'_>, picked: &[Index]) -> ReaderOutput {
     for typed in ["item-0", "item-1", "item-", "#0", "#3", "#99", "before", "r", "x", ""] {
         let items = reader.find(typed).unwrap();
         let known = items.iter().take(10);
-        let named = known.map(|it| (*it, reader.job.identity(*it).to_owned()));
-        found.push((typed.to_owned(), named.collect()));
+        found.push((typed.to_owned(), known.map(|it| (*it, reader.job.identity(*it).to_owned())).collect()));
     }
     let mut attempts = Vec::new();
     let each = reader.each_attempt(|job, attempt| {
@@ -176,8 +174,7 @@ fn output_of(mut reader: JobReader<'_>, picked: &[Index]) -> ReaderOutput {
     for (item, history) in &histories {
         let own = attempts.iter().filter(|(_, it)| it.of.item() == *item);
         let own: Vec<_> = own.map(|(_, attempt)| attempt).collect();
-        let read = history.iter().flat_map(|history| &history.attempts);
-        assert_eq!(own, read.collect::<Vec<_>>());
+        assert_eq!(own, history.iter().flat_map(|history| &history.attempts).collect::<Vec<_>>());
     }
     assert!(attempts.is_sorted_by_key(|(_, attempt)| attempt.began));
     // With all names learned, the whole job is compared.
@@ -213,8 +210,7 @@ fn without_index(store: &MemoryStore, picked: &[Index]) -> ReaderOutput {
 
 fn save_index(store: &MemoryStore, folder: &JobFolder, many: u64) -> u64 {
     let plans = Plans::default();
-    let reader = JobReader::open_indexing(store, folder, "a", &plans, many).unwrap();
-    reader.version().0
+    JobReader::open_indexing(store, folder, "a", &plans, many).unwrap().version().0
 }
 
 /// The output of a reader that uses the index in this folder.
@@ -331,10 +327,7 @@ fn the_index_of_another_job_is_not_used() {
     store.append(vec![append]).unwrap();
     let plans = Plans::default();
     let open = |job| JobReader::open_indexing(&store, &local.job(job), job, &plans, u64::MAX);
-    let is_used = |job| {
-        let reader = open(job).unwrap();
-        reader.job.steps.iter().any(|it| it.items.are_left_out())
-    };
+    let is_used = |job| open(job).unwrap().job.steps.iter().any(|it| it.items.are_left_out());
     assert!(is_used("a") && !is_used("b"));
 }
 

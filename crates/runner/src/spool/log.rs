@@ -5,10 +5,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::{Spool, SpoolDamage, SpoolEntries, SpoolHeader, SpoolRecord};
+use super::{
+    CommandFate, RunningCommand, Spool, SpoolDamage, SpoolEntries, SpoolEntry, SpoolHeader, SpoolRecord,
+};
 use crate::failpoint;
 
 /// A shorter log is not rewritten.
@@ -176,6 +178,54 @@ pub fn reread_log(content: &[u8]) -> Result<(Vec<u8>, Option<SpoolDamage>), Spoo
 
 fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+const PIECE: usize = 1 << 20;
+
+impl Spool {
+    /// The fate of an attempt now, read without disturbing the keeper. The whole log is read each time: it is short,
+    /// since what has ended is forgotten. An attempt that is not in the log has not begun, or its end was collected.
+    pub fn peek(&self, id: u64) -> io::Result<CommandFate> {
+        let FoundLog::Log(log) = FoundLog::at(&self.log())? else {
+            return Ok(CommandFate::NeverBegan);
+        };
+        let entry = log.entries.get(id);
+        let mut fate = entry.map_or(CommandFate::NeverBegan, |entry| entry.fate(id));
+        if let CommandFate::Running(RunningCommand { slot, .. }) = &mut fate {
+            // A slot is reused a moment before the end of its last command is recorded; then it no longer
+            // belongs to that command.
+            let shares =
+                |entry: &SpoolEntry| matches!(entry, SpoolEntry::Begun(it) if Some(it.slot) == *slot);
+            let users = log.entries.iter().filter(|(_, entry)| shares(entry)).count();
+            *slot = slot.filter(|_| users == 1);
+        }
+        Ok(fate)
+    }
+
+    /// What a running attempt has written so far, from these offsets of its output and error output on, at
+    /// most a mebibyte of each. None if it is not running, or has just ended.
+    pub fn live(&self, id: u64, from: [u64; 2]) -> io::Result<Option<[Vec<u8>; 2]>> {
+        let slot = |fate| match fate {
+            CommandFate::Running(RunningCommand { slot, .. }) => slot,
+            CommandFate::NeverBegan | CommandFate::Exited(_) | CommandFate::Vanished(_) => None,
+        };
+        let Some(before) = slot(self.peek(id)?) else {
+            return Ok(None);
+        };
+        let [out, err] = self.slot(before);
+        let found = [(out, from[0]), (err, from[1])].map(|(path, from)| {
+            let mut bytes = vec![0; PIECE];
+            let read = File::open(path)?.read_at(&mut bytes, from)?;
+            bytes.truncate(read);
+            io::Result::Ok(bytes)
+        });
+        // The slot may have gone to another command while it was read.
+        if slot(self.peek(id)?) != Some(before) {
+            return Ok(None);
+        }
+        let [out, err] = found;
+        Ok(Some([out?, err?]))
+    }
 }
 
 #[cfg(test)]

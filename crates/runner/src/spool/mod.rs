@@ -4,28 +4,23 @@
 //! segments with the beginnings and ends of outputs. Only the keeper writes it; any process of the same user
 //! can read it.
 
-mod entries;
 mod exit;
 mod folder;
 mod format_1;
 mod log;
 mod output;
-mod peek;
 mod record;
-mod recovered;
-mod segments;
-mod slots;
 
-pub use exit::{CommandEnd, CommandExit, EndedBy, NotStartedCommand, StartRefusal, VanishedCommand};
+pub use exit::{
+    CommandEnd, CommandExit, CommandFate, EndedBy, NotStartedCommand, RecoveredSpool, RunningCommand,
+    SpoolDamage, StartRefusal, VanishedCommand,
+};
 pub use folder::{Spool, SpoolError};
 #[doc(hidden)]
 pub use log::reread_log;
 pub use output::{CaptureError, CommandOutput, SpooledOutput};
-pub use recovered::{CommandFate, RecoveredSpool, RunningCommand, SpoolDamage};
 
-pub(crate) use entries::{BegunCommand, SpoolEntries, SpoolEntry};
 pub(crate) use folder::SpoolLock;
 pub(crate) use log::{FoundLog, ReadLog, SpoolLog};
-pub(crate) use record::{SpoolHeader, SpoolRecord};
-pub(crate) use segments::OutputSegments;
-pub(crate) use slots::{OutputSlot, OutputSlots};
+pub(crate) use output::{OutputSegments, OutputSlot, OutputSlots};
+pub(crate) use record::{BegunCommand, SpoolEntries, SpoolEntry, SpoolHeader, SpoolRecord};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
-use crate::error::StoreError;
+use crate::StoreError;
 
 pub(super) fn of_database(path: &Path, waited: Duration, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();

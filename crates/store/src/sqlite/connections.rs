@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::{classify, schema};
-use crate::error::StoreError;
+use crate::StoreError;
 
 /// The most idle connections that stay open: as many as a starting server reads flows at a time.
 const MAX_IDLE: usize = 64;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{classify, network};
-use crate::error::StoreError;
+use crate::StoreError;
 
 #[derive(Clone, Debug)]
 pub(super) struct StoreFolder {
@@ -61,10 +61,8 @@ impl StoreFolder {
 }
 
 fn missing(path: &Path) -> Vec<PathBuf> {
-    let above = path.ancestors().skip(1);
-    let owner_name = above.take_while(|path| !path.as_os_str().is_empty());
-    let missing = owner_name.take_while(|path| !path.exists());
-    missing.map(Path::to_owned).collect()
+    let owner_name = path.ancestors().skip(1).take_while(|path| !path.as_os_str().is_empty());
+    owner_name.take_while(|path| !path.exists()).map(Path::to_owned).collect()
 }
 
 /// Syncs the name of a folder in its parent. If the parent cannot be opened for reading, or its file system

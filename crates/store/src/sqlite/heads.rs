@@ -4,9 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::aggregate::AggregateId;
-use crate::store::Head;
-use crate::version::{Epoch, Version};
+use crate::{AggregateId, Epoch, Head, Version};
 
 /// More aggregates than a process works on at a time. A larger cache is cleared.
 const MAX_CACHED: usize = 10_000;

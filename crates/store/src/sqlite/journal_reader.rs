@@ -9,14 +9,10 @@ use std::collections::VecDeque;
 
 use rusqlite::Connection;
 
-use super::connections::ReadConnections;
-use super::heads;
-use super::record_codec::{Damage, RecordCodec, skip};
-use super::transaction::signed;
-use super::trim;
-use crate::aggregate::AggregateId;
-use crate::error::StoreError;
-use crate::version::Version;
+use super::record_codec::skip;
+use super::transaction::{signed, trimmed_before};
+use super::{Damage, ReadConnections, RecordCodec, heads};
+use crate::{AggregateId, StoreError, Version};
 
 /// The bytes of a fetch. The first fetch is small, since a reader may want one record; each later one is larger.
 const FIRST: usize = 16 << 10;
@@ -57,7 +53,7 @@ impl<'a> JournalReader<'a> {
     ) -> Result<Self, StoreError> {
         let head = readers.query(|connection| match heads::version(connection, number)? {
             // Trimming keeps the last record, so if there is none, the record at `begin` is missing.
-            Version::EMPTY => Ok(trim::begin(connection, number)?.unwrap_or_default()),
+            Version::EMPTY => Ok(trimmed_before(connection, number)?.unwrap_or_default()),
             head => Ok(head),
         });
         // The row with the first wanted record may start with an earlier one.
@@ -117,7 +113,7 @@ impl<'a> JournalReader<'a> {
     /// than the head, so that a journal with records never seems empty.
     fn skip_trimmed(&mut self) -> Result<bool, StoreError> {
         let number = self.number;
-        let begin = self.readers.query(|reader| trim::begin(reader, number))?;
+        let begin = self.readers.query(|reader| trimmed_before(reader, number))?;
         let Some(begin) = begin.filter(|begin| *begin > self.at.next()) else {
             return Ok(false);
         };
@@ -130,8 +126,7 @@ impl<'a> JournalReader<'a> {
 
     fn is_removed(&self) -> Result<bool, StoreError> {
         let find = |reader: &_| heads::number(reader, &self.aggregate);
-        let found = self.readers.query(find)?;
-        Ok(found.is_none_or(|(number, _)| number != self.number))
+        Ok(self.readers.query(find)?.is_none_or(|(number, _)| number != self.number))
     }
 
     fn take(&mut self) -> Result<Vec<u8>, Damage> {

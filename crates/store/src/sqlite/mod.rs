@@ -17,10 +17,17 @@ mod record_codec;
 mod schema;
 mod snapshots;
 mod store;
-mod task;
 mod transaction;
-mod trim;
 mod writer;
 
 pub use schema::FORMAT;
 pub use store::{SqliteOptions, SqliteStore};
+
+use connections::ReadConnections;
+use folder::StoreFolder;
+use heads::{HeadCache, JournalHead};
+use journal_reader::JournalReader;
+use owners::OwnerFile;
+use record_codec::{Damage, RecordCodec};
+use transaction::{ChangeResult, StoreTransaction};
+use writer::Broken;

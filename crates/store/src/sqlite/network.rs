@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use crate::error::StoreError;
+use crate::StoreError;
 
 const KNOWN: [(u64, &str); 11] = [
     (0x6969, "nfs"),

@@ -12,12 +12,9 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::classify;
 use super::folder::{OpeningLock, private_file};
-use super::writer::Broken;
-use crate::aggregate::AggregateId;
-use crate::claim::Owner;
-use crate::error::StoreError;
+use super::{Broken, classify};
+use crate::{AggregateId, Owner, StoreError};
 
 #[derive(Debug)]
 pub(super) struct OwnerFile {
@@ -42,8 +39,7 @@ impl OwnerFile {
         let mut file = private_file(&path)?;
         let about = |error| classify::of_files(&path, error);
         let Owner { pid, host, since } = Owner::current();
-        let since = since.duration_since(SystemTime::UNIX_EPOCH);
-        let since = since.unwrap_or_default().as_millis();
+        let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
         file.lock().map_err(about)?;
         writeln!(file, "{pid}\n{since}\n{host}").map_err(about)?;
         Ok(Self { name, path, broken, file })
@@ -76,8 +72,7 @@ pub(super) fn owner_name(
 ) -> rusqlite::Result<Option<String>> {
     let mut select =
         connection.prepare_cached("SELECT owner FROM aggregates WHERE family = ?1 AND id = ?2")?;
-    let found = select.query_row((aggregate.family(), aggregate.id()), |row| row.get(0));
-    Ok(found.optional()?.flatten())
+    Ok(select.query_row((aggregate.family(), aggregate.id()), |row| row.get(0)).optional()?.flatten())
 }
 
 pub(super) fn living_owner(folder: &Path, name: &str) -> Result<Option<Owner>, StoreError> {

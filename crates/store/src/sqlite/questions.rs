@@ -8,16 +8,8 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
-use super::connections::ReadConnections;
-use super::heads;
-use super::journal_reader::JournalReader;
-use super::owners::{self, OwnerFile};
-use super::record_codec::RecordCodec;
-use super::writer::Broken;
-use crate::aggregate::AggregateId;
-use crate::error::StoreError;
-use crate::requests::{Findings, OnFindings, Question, RequestId, StoreRequest};
-use crate::version::Version;
+use super::{Broken, JournalReader, OwnerFile, ReadConnections, RecordCodec, heads, owners};
+use crate::{AggregateId, Findings, OnFindings, Question, RequestId, StoreError, StoreRequest, Version};
 
 /// A handle on the thread, which ends when the handle is dropped.
 pub(super) struct QuestionThread {
@@ -144,8 +136,7 @@ fn requests_to(
     while let Some(row) = rows.next()? {
         let (family, id): (String, String) = (row.get(0)?, row.get(1)?);
         if let Ok(aggregate) = AggregateId::new(family, id) {
-            let requests = found.entry(aggregate).or_default();
-            requests.push((row.get(2)?, row.get(3)?));
+            found.entry(aggregate).or_default().push((row.get(2)?, row.get(3)?));
         }
     }
     let decode_requests = found.into_iter().map(|(aggregate, rows)| {

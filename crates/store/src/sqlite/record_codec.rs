@@ -5,8 +5,7 @@
 
 use crc32fast::Hasher;
 
-use crate::aggregate::AggregateId;
-use crate::version::Version;
+use crate::{AggregateId, Version};
 
 /// Length and checksum, four bytes each, little-endian.
 const HEADER: usize = 8;
@@ -87,7 +86,7 @@ mod tests {
 
     use super::RecordCodec;
     use crate::aggregate::AggregateId;
-    use crate::version::Version;
+    use crate::aggregate::Version;
 
     fn codec(id: &str) -> RecordCodec {
         RecordCodec::of(&AggregateId::new("job", id).unwrap())

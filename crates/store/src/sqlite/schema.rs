@@ -7,7 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{checkpoint, classify};
-use crate::error::StoreError;
+use crate::StoreError;
 
 pub const FORMAT: i64 = 1;
 /// Identifies the database of a store: `undt`.
@@ -76,8 +76,6 @@ pub(super) fn open_first(
     }
     Ok(connection)
 }
-
-/// Opens a further connection.
 pub(super) fn open(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

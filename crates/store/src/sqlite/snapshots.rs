@@ -8,14 +8,9 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::classify;
 use super::folder::make_folder;
-use super::heads::JournalHead;
-use super::record_codec::{Damage, RecordCodec};
-use crate::aggregate::AggregateId;
-use crate::error::StoreError;
-use crate::store::{FoundSnapshot, Snapshot};
-use crate::version::Version;
+use super::{Damage, JournalHead, RecordCodec, classify};
+use crate::{AggregateId, FoundSnapshot, Snapshot, StoreError, Version};
 
 /// The first bytes of a snapshot file; the last letter is the format.
 const MAGIC: &[u8; 8] = b"undaunt1";

@@ -6,23 +6,17 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::connections::ReadConnections;
-use super::folder::StoreFolder;
-use super::heads::{self, JournalHead};
-use super::journal_reader::JournalReader;
-use super::owners::{self, OwnerFile};
 use super::questions::{QuestionThread, Responder, decode_requests};
-use super::task::{ClosureTask, Durability};
-use super::transaction::{ChangeResult, StoreTransaction};
-use super::writer::{Broken, Writer};
-use super::{checkpoint, classify, schema, snapshots};
-use crate::aggregate::AggregateId;
-use crate::append::{Append, AppendError};
-use crate::claim::{Claim, ClaimError, Owner};
-use crate::error::StoreError;
-use crate::requests::{OnFindings, Question, RequestId, StoreRequest};
-use crate::store::{FoundSnapshot, Head, ListedAggregate, OnAppended, Records, Store, UnderClaim};
-use crate::version::{Epoch, Version};
+use super::writer::{ClosureTask, Durability, Writer};
+use super::{
+    Broken, ChangeResult, JournalHead, JournalReader, OwnerFile, ReadConnections, StoreFolder,
+    StoreTransaction, checkpoint, classify, heads, owners, schema, snapshots,
+};
+use crate::{
+    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, FoundSnapshot, Head, ListedAggregate,
+    OnAppended, OnFindings, Owner, Question, Records, RequestId, Store, StoreError, StoreRequest, UnderClaim,
+    Version,
+};
 
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
@@ -80,8 +74,7 @@ impl SqliteStore {
     }
 
     pub fn is_in(folder: &Path) -> bool {
-        let length = StoreFolder::database_in(folder).metadata();
-        length.is_ok_and(|found| found.len() > 0)
+        StoreFolder::database_in(folder).metadata().is_ok_and(|found| found.len() > 0)
     }
 
     pub fn database(&self) -> PathBuf {
@@ -305,7 +298,6 @@ impl Store for SqliteStore {
             None => self.readers.open()?,
         };
         let number = heads::data_version(pulse.insert(connection));
-        let number = self.readers.classified(number)?;
-        Ok(u64::from_ne_bytes(number.to_ne_bytes()))
+        Ok(u64::from_ne_bytes(self.readers.classified(number)?.to_ne_bytes()))
     }
 }

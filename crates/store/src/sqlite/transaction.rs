@@ -9,16 +9,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
-use super::heads::{HeadCache, JournalHead};
-use super::owners;
-use super::record_codec::{RecordCodec, encoded_len};
-use crate::aggregate::AggregateId;
-use crate::append::{self, Append, AppendError};
-use crate::claim::{Claim, ClaimError, Owner};
-use crate::error::StoreError;
-use crate::requests::RequestId;
-use crate::store::Head;
-use crate::version::{Epoch, Version};
+use super::record_codec::encoded_len;
+use super::{HeadCache, JournalHead, RecordCodec, owners};
+use crate::{
+    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, Head, Owner, RequestId, StoreError, Version,
+    append,
+};
 
 /// No record is added to a row that it would make longer than this many bytes.
 const LONGEST_ROW: usize = 1 << 20;
@@ -189,8 +185,7 @@ impl StoreTransaction<'_> {
 
     fn living_owner(&self, number: i64) -> ChangeResult<Option<Owner>, StoreError> {
         let mut ask = self.connection.prepare_cached("SELECT owner FROM aggregates WHERE number = ?1")?;
-        let found = ask.query_row([number], |row| row.get::<_, Option<String>>(0));
-        let name = found.optional()?.flatten();
+        let name = ask.query_row([number], |row| row.get::<_, Option<String>>(0)).optional()?.flatten();
         Ok(name.map_or(Ok(None), |name| owners::living_owner(self.owners, &name)))
     }
 
@@ -219,6 +214,32 @@ impl StoreTransaction<'_> {
         Ok(Ok(RequestId(id)))
     }
 
+    /// Removes the rows that hold only records older than `before`. A missing row is damage unless it was trimmed,
+    /// so the version of the first row left is stored in `counters`, in the same transaction.
+    pub(super) fn trim(&mut self, aggregate: &AggregateId, before: Version) -> ChangeResult<(), StoreError> {
+        let Some(known) = self.heads.get(self.connection, aggregate)? else {
+            return Ok(Ok(()));
+        };
+        // The row with that record stays; if there is none yet, the last row stays, which holds the head.
+        let mut find = self
+            .connection
+            .prepare_cached("SELECT max(first) FROM batches WHERE aggregate = ?1 AND first <= ?2")?;
+        let before = signed(before.0);
+        let found = find.query_row((known.number, before), |row| row.get::<_, Option<i64>>(0))?;
+        let Some(begin) = found else {
+            return Ok(Ok(()));
+        };
+        let values = (known.number, begin);
+        if self.execute("DELETE FROM batches WHERE aggregate = ?1 AND first < ?2", values)? > 0 {
+            self.execute(
+                "INSERT INTO counters VALUES ('begin/' || ?1, ?2)
+                 ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                values,
+            )?;
+        }
+        Ok(Ok(()))
+    }
+
     pub(super) fn execute(&self, statement: &str, values: impl Params) -> rusqlite::Result<usize> {
         self.connection.prepare_cached(statement)?.execute(values)
     }
@@ -236,4 +257,13 @@ impl StoreTransaction<'_> {
 /// SQLite's integers are signed. No counter reaches 2^63, and a larger number matches no row.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The version of the first record of a journal that was trimmed.
+pub(super) fn trimmed_before(connection: &Connection, number: i64) -> rusqlite::Result<Option<Version>> {
+    let mut find = connection.prepare_cached("SELECT value FROM counters WHERE name = 'begin/' || ?1")?;
+    let found = find.query_row([number], |row| row.get::<_, i64>(0));
+    // A negative number is damage. It counts as 0, so that the reader reports the missing records.
+    let version = |value| Version(u64::try_from(value).unwrap_or(0));
+    Ok(found.optional()?.map(version))
 }

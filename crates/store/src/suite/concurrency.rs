@@ -5,9 +5,7 @@ use std::thread;
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, conflict, texts, unclaimed, version};
-use crate::append::AppendError;
-use crate::store::Store;
-use crate::version::Version;
+use crate::{AppendError, Store, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("threads with their own journals never conflict", own_journals),

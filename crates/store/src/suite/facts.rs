@@ -5,10 +5,7 @@ use std::thread;
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, conflict, facts, fence, job, owned, texts, unclaimed, version};
-use crate::append::{Append, AppendError, LARGEST_RECORD};
-use crate::error::StoreError;
-use crate::store::Store;
-use crate::version::{Epoch, Version};
+use crate::{Append, AppendError, Epoch, LARGEST_RECORD, Store, StoreError, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("facts are added at the end of a journal", never_refused),
@@ -26,8 +23,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
 
 /// Appends one submission and returns the reported versions.
 fn reached(store: &dyn Store, appends: Vec<Append>) -> Vec<u64> {
-    let reached = store.append(appends).unwrap();
-    reached.into_iter().map(|version| version.0).collect()
+    store.append(appends).unwrap().into_iter().map(|version| version.0).collect()
 }
 
 fn never_refused(stores: &Reopenable) {
@@ -170,8 +166,7 @@ fn many_writers(stores: &Reopenable) {
                 })
             })
             .collect();
-        let threads = threads.into_iter();
-        threads.flat_map(|thread| thread.join().unwrap()).collect()
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     landed.sort();
     let versions: Vec<u64> = landed.iter().map(|(version, _)| *version).collect();

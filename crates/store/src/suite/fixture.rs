@@ -4,11 +4,7 @@ use std::fmt::Debug;
 use std::sync::mpsc;
 
 use super::{concurrency, facts, journals, model, ownership, requests, snapshots, trim};
-use crate::aggregate::AggregateId;
-use crate::append::{Append, AppendError};
-use crate::requests::{Findings, Question};
-use crate::store::Store;
-use crate::version::{Epoch, Version};
+use crate::{AggregateId, Append, AppendError, Epoch, Findings, Question, Store, Version};
 
 /// A store on which any number of handles can be opened.
 pub struct Reopenable(Box<dyn Fn() -> Box<dyn Store> + Send + Sync>);
@@ -79,8 +75,7 @@ pub(super) fn facts(id: &str, records: &[&str]) -> Append {
 }
 
 fn bytes(records: &[&str]) -> Vec<Vec<u8>> {
-    let records = records.iter().map(|text| text.as_bytes().to_vec());
-    records.collect()
+    records.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
 /// All records of a job that was never trimmed, as text.

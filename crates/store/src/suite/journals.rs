@@ -2,9 +2,7 @@
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, conflict, job, texts, unclaimed, version};
-use crate::append::{Append, AppendError, LARGEST_RECORD};
-use crate::error::StoreError;
-use crate::version::{Epoch, Version};
+use crate::{Append, AppendError, Epoch, LARGEST_RECORD, StoreError, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("records are read in order", in_order),

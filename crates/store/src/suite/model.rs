@@ -7,12 +7,7 @@ use std::collections::BTreeMap;
 
 use super::Reopenable;
 use super::fixture::{findings, job, remaining};
-use crate::aggregate::AggregateId;
-use crate::append::{Append, AppendError};
-use crate::claim::ClaimError;
-use crate::requests::{Question, RequestId};
-use crate::store::Store;
-use crate::version::{Epoch, Version};
+use crate::{AggregateId, Append, AppendError, ClaimError, Epoch, Question, RequestId, Store, Version};
 
 const STEPS: usize = 120;
 const IDS: [&str; 3] = ["a", "b", "c"];
@@ -132,8 +127,7 @@ impl SuiteComparison<'_> {
             let texts: Vec<String> =
                 (0..self.random.below(4)).map(|n| format!("{}.{n}", self.written)).collect();
             self.written += 1;
-            let taken = aggregate.requests.first().copied();
-            let taken = taken.filter(|_| self.random.below(2) == 0);
+            let taken = aggregate.requests.first().copied().filter(|_| self.random.below(2) == 0);
             let bytes = texts.iter().map(|text| text.clone().into_bytes()).collect();
             let append = if self.random.below(3) == 0 {
                 Append::facts(job(id), bytes)
@@ -181,7 +175,7 @@ impl SuiteComparison<'_> {
         let id = self.random.id();
         let aggregate = self.model[id].clone();
         let claim =
-            crate::claim::Claim { aggregate: job(id), epoch: aggregate.epoch, version: Version::EMPTY };
+            crate::aggregate::Claim { aggregate: job(id), epoch: aggregate.epoch, version: Version::EMPTY };
         if aggregate.owner.is_some() {
             self.store(handle).unclaim(&claim).unwrap();
             self.model.get_mut(id).unwrap().owner = None;
@@ -254,7 +248,6 @@ impl SuiteComparison<'_> {
             assert_eq!(found.into_keys().collect::<Vec<_>>(), waiting);
         }
         let listed = store.list("job", "").unwrap();
-        let known = self.model.values().filter(|one| !one.records.is_empty());
-        assert_eq!(listed.len(), known.count());
+        assert_eq!(listed.len(), self.model.values().filter(|one| !one.records.is_empty()).count());
     }
 }

@@ -5,10 +5,7 @@ use std::thread;
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, fence, job, owned, texts, unclaimed};
-use crate::append::{Append, AppendError};
-use crate::claim::{Claim, ClaimError, Owner};
-use crate::store::{Store, UnderClaim};
-use crate::version::{Epoch, Version};
+use crate::{Append, AppendError, Claim, ClaimError, Epoch, Owner, Store, UnderClaim, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("an aggregate has one owner", one_owner),
@@ -50,8 +47,7 @@ fn claimed_with_records(stores: &Reopenable) {
     let refused = store.claim_writing(&job("a"), under(Version(7))).unwrap();
     assert!(matches!(refused, Err(AppendError::Conflict { .. })), "{refused:?}");
     assert_eq!(other.owner(&job("a")).unwrap(), None, "nothing is claimed");
-    let claim = store.claim_writing(&job("a"), under(Version::EMPTY));
-    let claim = claim.unwrap().unwrap();
+    let claim = store.claim_writing(&job("a"), under(Version::EMPTY)).unwrap().unwrap();
     assert_eq!(texts(&*other, "a"), ["one", "two"]);
     assert!(other.owner(&job("a")).unwrap().is_some());
     let owned = other.claim_writing(&job("a"), under(Version(2)));

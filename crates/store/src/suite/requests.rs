@@ -2,10 +2,7 @@
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, conflict, facts, findings, job, owned, texts, unclaimed};
-use crate::append::AppendError;
-use crate::requests::{Question, RequestId};
-use crate::store::Store;
-use crate::version::Version;
+use crate::{AppendError, Question, RequestId, Store, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("requests are kept in order after a restart", in_order),
@@ -98,8 +95,7 @@ fn of_one(stores: &Reopenable) {
 fn requests(store: &dyn Store) -> Vec<(String, Vec<u8>)> {
     let found = findings(store, Question::default()).requests.into_iter();
     let each = found.flat_map(|(of, requests)| {
-        let requests = requests.unwrap().into_iter();
-        requests.map(move |request| (of.id().to_owned(), request.bytes))
+        requests.unwrap().into_iter().map(move |request| (of.id().to_owned(), request.bytes))
     });
     each.collect()
 }
@@ -129,8 +125,7 @@ fn followed(stores: &Reopenable) {
     let (one, other) = (stores.open(), stores.open());
     one.append(vec![facts("a", &["1", "2"]), facts("b", &["1"])]).unwrap();
     let follow = |of: &[(&str, u64)], since| {
-        let follows = of.iter().map(|(id, known)| (job(id), Version(*known)));
-        let follows = follows.collect();
+        let follows = of.iter().map(|(id, known)| (job(id), Version(*known))).collect();
         let question = Question { follows, since, ..Question::default() };
         let found = findings(&*other, question);
         let records = found.records.into_iter().map(|(of, records)| {
@@ -160,8 +155,7 @@ fn awaited(stores: &Reopenable) {
     let (one, other) = (stores.open(), stores.open());
     let claim = one.claim(&job("a")).unwrap();
     one.claim(&job("b")).unwrap();
-    let ids = ["a", "b", "none"].map(job);
-    let mut question = Question { awaits: ids.into(), ..Question::default() };
+    let mut question = Question { awaits: ["a", "b", "none"].map(job).into(), ..Question::default() };
     let found = findings(&*other, question.clone());
     assert_eq!(found.unowned, [job("none")].into());
     question.since = Some(found.pulse);

@@ -2,9 +2,7 @@
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, job, unclaimed};
-use crate::error::StoreError;
-use crate::store::{Snapshot, Store};
-use crate::version::Version;
+use crate::{Snapshot, Store, StoreError, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("the latest snapshot is found", latest),

@@ -5,8 +5,7 @@ use std::thread;
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, conflict, facts, job, owned, remaining, texts, unclaimed, version};
-use crate::store::Store;
-use crate::version::{Epoch, Version};
+use crate::{Epoch, Store, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("the remaining records of a trimmed journal keep their versions", kept),
@@ -204,8 +203,7 @@ fn keeps_the_rest(stores: &Reopenable) {
     assert_eq!(store.append(vec![acting]).unwrap(), [Version(7)]);
     store.request(&job("a"), b"again".to_vec()).unwrap();
     store.save_snapshot(&job("a"), Version(7), vec![8]).unwrap();
-    let latest = store.latest_snapshot(&job("a")).unwrap().latest;
-    assert_eq!(latest.map(|found| found.at), Some(Version(7)));
+    assert_eq!(store.latest_snapshot(&job("a")).unwrap().latest.map(|found| found.at), Some(Version(7)));
 }
 
 fn of_one(stores: &Reopenable) {
@@ -254,7 +252,6 @@ fn concurrent(stores: &Reopenable) {
     });
     assert_eq!(version(&*reader, "a"), 2 * RECORDS + 1);
     trim(&*reader, "a", 2 * RECORDS);
-    let left = remaining(&*one, "a", 0);
-    let left: Vec<u64> = left.into_iter().map(|(version, _)| version).collect();
+    let left: Vec<u64> = remaining(&*one, "a", 0).into_iter().map(|(version, _)| version).collect();
     assert_eq!(left, range(2 * RECORDS, 2 * RECORDS + 1));
 }

@@ -9,11 +9,10 @@ use undaunted_engine::view::{
 use undaunted_policy::{Reason, Timestamp};
 
 use super::standing::Standing;
-use crate::screen::duration::{measured, short};
 use crate::screen::holds::story;
 use crate::screen::limits::{has_ended, late_words};
-use crate::screen::summary::error_lines;
-use crate::screen::words::{address, count, name_or_place, one_line, plain, quoted, retry_of};
+use crate::screen::words::{address, name_or_place, retry_of};
+use crate::screen::{count, error_lines, measured, one_line, plain, quoted, short};
 
 const SHOWN: usize = 5;
 
@@ -109,8 +108,6 @@ fn attempt(out: &mut impl Write, entry: &AttemptEntry, rounds: bool) -> io::Resu
         None => Ok(()),
     }
 }
-
-/// A scheduled retry.
 fn retry(out: &mut impl Write, decision: &DecisionView) -> io::Result<()> {
     delay(out, decision)?;
     let what = retry_of(decision.retry, decision.retries_allowed);
@@ -285,8 +282,7 @@ fn forecast(out: &mut impl Write, item: &ItemView, next: &NextView) -> io::Resul
     }
     match &next.stops.sentence {
         Some(sentence) => {
-            let word = next.stops.reason.map(Reason::word);
-            let word = word.unwrap_or("rule");
+            let word = next.stops.reason.map_or("rule", Reason::word);
             writeln!(out, "    then it stops ({word}): {sentence}")?;
             let decision = next.stops.decision.as_ref();
             if let Some(decision) = decision.filter(|it| it.overdue_ms.is_some()) {

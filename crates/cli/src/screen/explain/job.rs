@@ -8,8 +8,9 @@ use undaunted_policy::{Reason, Timestamp};
 use super::standing::Standing;
 use crate::screen::job::name;
 use crate::screen::limits::{self, has_ended};
-use crate::screen::summary::{self, JobNumbers, error_lines};
-use crate::screen::words::{names, one_line, plain};
+use crate::screen::summary::{self, JobNumbers};
+use crate::screen::words::names;
+use crate::screen::{error_lines, one_line, plain};
 
 const SHOWN: usize = 5;
 

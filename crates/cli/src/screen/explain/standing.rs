@@ -3,10 +3,9 @@
 use undaunted_engine::view::{HoldView, InspectedItemView, ItemStatus, ItemView, LiveJobStatus};
 use undaunted_policy::Timestamp;
 
-use crate::screen::duration::short;
-use crate::screen::holds;
 use crate::screen::limits::has_ended;
 use crate::screen::words::retry_of;
+use crate::screen::{holds, short};
 
 /// The facts the sentence is made from.
 pub(super) struct Standing<'s> {
@@ -68,8 +67,7 @@ impl<'s> Standing<'s> {
         let word = self.status.word();
         match (self.status, self.left_out) {
             (ItemStatus::Pending | ItemStatus::Missing(_), Some(why)) => {
-                let reason = self.status.reason().map(|reason| format!(" ({reason})"));
-                let reason = reason.unwrap_or_default();
+                let reason = self.status.reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
                 format!("not waited for{reason}: the step completed without it, {why}")
             }
             (ItemStatus::Missing(reason), None) => format!("never started ({reason})"),

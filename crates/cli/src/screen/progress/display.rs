@@ -18,13 +18,11 @@ use undaunted_engine::job::Job;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{Observer, StoreOutage};
 
-use super::draw::Size;
-use super::frame::{ProgressFrame, sample};
-use super::line::FrameLine;
-use super::sentences::{Sentences, headline, leaving};
-use super::speed::Speed;
+use super::frame::sample;
+use super::sentences::{headline, leaving};
 use super::terminal::Terminal;
-use crate::screen::words::is_colourful;
+use super::{FrameLine, ProgressFrame, Sentences, Size, Speed};
+use crate::screen::is_colourful;
 
 const FRAME: Duration = Duration::from_millis(100);
 /// A job that ends before this has no frame: it would only flicker.

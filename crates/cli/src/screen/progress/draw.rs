@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use undaunted_engine::job::StepStage;
 
-use super::frame::{HoldRow, NextRetry, ProgressFrame, StepRow, TimeLeft};
-use super::line::{FrameLine, Tone, cut, width};
-use crate::screen::duration::short;
-use crate::screen::words::{count, plain};
+use super::frame::{HoldRow, NextRetry, StepRow, TimeLeft};
+use super::line::{Tone, cut};
+use super::{FrameLine, ProgressFrame, width};
+use crate::screen::{count, plain, short};
 
 const STEPS: usize = 8;
 const HOLDS: usize = 3;
@@ -41,10 +41,8 @@ impl ProgressFrame<'_> {
         let next = self.retries.get(..retries).unwrap_or_default();
         let when: Vec<String> = next.iter().map(|retry| countdown(retry.due_in)).collect();
         let wide = when.iter().map(|when| width(when)).max().unwrap_or(0);
-        let next = next.iter().zip(when);
-        lines.extend(next.map(|(retry, when)| retry.line(&format!("{when:<wide$}"), room)));
-        let held = self.holds.iter().take(holds);
-        lines.extend(held.map(|hold| hold.line(room)));
+        lines.extend(next.iter().zip(when).map(|(retry, when)| retry.line(&format!("{when:<wide$}"), room)));
+        lines.extend(self.holds.iter().take(holds).map(|hold| hold.line(room)));
         lines.push(self.totals(shown.len() < self.steps.len(), room));
         lines.truncate(height);
         lines
@@ -54,8 +52,7 @@ impl ProgressFrame<'_> {
     fn shown(&self, room: usize) -> &[StepRow<'_>] {
         let ended = self.steps.iter().take_while(|step| step.has_ended());
         let before = if room > 4 { 2 } else { 0 };
-        let from = ended.count().saturating_sub(before);
-        let from = from.min(self.steps.len().saturating_sub(room));
+        let from = ended.count().saturating_sub(before).min(self.steps.len().saturating_sub(room));
         let to = from.saturating_add(room).min(self.steps.len());
         self.steps.get(from..to).unwrap_or_default()
     }
@@ -76,8 +73,7 @@ impl ProgressFrame<'_> {
         }
         facts.push((Tone::Plain, format!("{} so far", short(Duration::from_secs(self.so_far.as_secs())))));
         if let Some(TimeLeft { time, step }) = self.left {
-            let of = step.map(|step| format!(" of {}", plain(step)));
-            let of = of.unwrap_or_default();
+            let of = step.map(|step| format!(" of {}", plain(step))).unwrap_or_default();
             facts.push((Tone::Plain, format!("about {} left{of}", rough(time))));
         }
         let mut line = FrameLine::new(room);

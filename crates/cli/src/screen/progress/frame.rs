@@ -11,11 +11,13 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::job::{Job, StepStage, StepState};
 use undaunted_policy::Timestamp;
 
+use super::Speed;
 use super::sentences::name_of;
-use super::speed::{Speed, SpeedSample};
+use super::speed::SpeedSample;
 use crate::screen::holds::next_probe;
 use crate::screen::limits::missing;
-use crate::screen::words::{failure, plain};
+use crate::screen::plain;
+use crate::screen::words::failure;
 
 pub(super) const RETRIES: usize = 3;
 

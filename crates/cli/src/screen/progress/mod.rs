@@ -12,5 +12,9 @@ mod terminal;
 mod tests;
 
 pub(crate) use display::{Display, Quietness};
-#[cfg(test)]
 pub(super) use sentences::Sentences;
+
+use draw::Size;
+use frame::ProgressFrame;
+use line::{FrameLine, width};
+use speed::Speed;

@@ -15,10 +15,9 @@ use undaunted_engine::workflow::OnItemFailure;
 use undaunted_policy::{RuleAction, Timestamp};
 
 use super::shared::{complete, configured, late_result};
-use crate::screen::duration::short;
 use crate::screen::resumes::held;
-use crate::screen::summary::error_lines;
-use crate::screen::words::{bounds, count, failure, plain};
+use crate::screen::words::{bounds, failure};
+use crate::screen::{count, error_lines, plain, short};
 
 #[derive(Debug, Default)]
 pub(in crate::screen) struct Sentences {

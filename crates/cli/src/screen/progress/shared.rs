@@ -8,10 +8,12 @@ use undaunted_engine::event::{CompletionReached, LateResult, PolicyChange, Start
 use undaunted_engine::job::Job;
 use undaunted_policy::{Timestamp, WhenOpen};
 
-use super::sentences::{Sentences, subject};
+use super::Sentences;
+use super::sentences::subject;
 use crate::screen::holds::ahead;
 use crate::screen::limits::outcome_of;
-use crate::screen::words::{bounds, count, plain};
+use crate::screen::words::bounds;
+use crate::screen::{count, plain};
 
 impl Sentences {
     /// For a breaker that has opened, half opened or closed.
@@ -75,8 +77,7 @@ impl Sentences {
             WhenOpen::Fail => "fail",
             WhenOpen::Hold => "are on hold",
         };
-        let until = change.state.until().unwrap_or(change.at);
-        let again = ahead(until.since(change.at));
+        let again = ahead(change.state.until().unwrap_or(change.at).since(change.at));
         let name = plain(name);
         format!("  breaker `{name}` opened ({why}); its commands {becomes}, next probe in {again}")
     }

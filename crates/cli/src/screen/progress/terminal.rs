@@ -7,8 +7,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use super::draw::Size;
-use super::line::{FrameLine, width};
+use super::{FrameLine, Size, width};
 
 const CLEAR: &str = "\x1b[K";
 

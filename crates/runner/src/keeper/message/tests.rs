@@ -6,12 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use undaunted_engine::event::codec::read;
-
-use super::{KeeperRefusal, KeeperReply, KeeperRequest, reread_reply, reread_request, written};
-use crate::keeper::CommandSpec;
-use crate::keeper::frame::{KeeperFrame, framed, next_frame};
-use crate::keeper::greeting::{framed_refusal, greeting, refusal, understood};
+use super::*;
+use crate::CommandSpec;
 use crate::spool::reread_log;
 
 fn text() -> impl Strategy<Value = OsString> {
@@ -79,8 +75,7 @@ fn a_claimed_length_allocates_no_memory() {
     // The same for an argument of four billion bytes.
     let claim = [0x82, 0, 0x81, 0x82, 7, 0x81, 0x5a, 255, 255, 255, 255];
     assert!(read::<KeeperRequest>(&claim).is_err());
-    let longest = [255, 255, 255, 255, 0];
-    assert_eq!(next_frame(&mut longest.as_slice()).unwrap(), KeeperFrame::TooLong);
+    assert_eq!(next_frame(&mut [255, 255, 255, 255, 0].as_slice()).unwrap(), KeeperFrame::TooLong);
 }
 
 #[test]

@@ -3,9 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use super::{FoundLog, SpoolLog};
-use crate::spool::{
-    CommandEnd, CommandExit, EndedBy, Spool, SpoolEntries, SpoolHeader, SpoolRecord, SpooledOutput,
-};
+use crate::spool::{SpoolEntries, SpoolHeader};
+use crate::{CommandEnd, CommandExit, EndedBy, Spool, SpoolRecord, SpooledOutput};
 
 fn header() -> SpoolHeader {
     SpoolHeader { boot: "boot".to_owned(), pid_space: 1, keeper: "name".to_owned(), pid: 7, uncertain: false }

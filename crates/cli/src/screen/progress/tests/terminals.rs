@@ -32,8 +32,7 @@ impl Screen {
 
     fn lines(&self) -> Vec<String> {
         let contents = self.parser.screen().contents();
-        let lines = contents.lines().map(|line| line.trim_end().to_owned());
-        lines.collect()
+        contents.lines().map(|line| line.trim_end().to_owned()).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 
 use super::{FULL, OutputSegments};
-use crate::spool::{Spool, SpooledOutput};
+use crate::{Spool, SpooledOutput};
 
 fn spool() -> (tempfile::TempDir, Spool) {
     let folder = tempfile::tempdir().unwrap();
@@ -70,8 +70,7 @@ fn after_another_boot_no_position_is_reused() {
     let (_folder, spool) = spool();
     let lost = keep(&OutputSegments::open(&spool, false).unwrap(), "lost");
     // It was never synced.
-    let file = File::options().write(true).open(spool.segment(1)).unwrap();
-    file.set_len(0).unwrap();
+    File::options().write(true).open(spool.segment(1)).unwrap().set_len(0).unwrap();
     let segments = OutputSegments::open(&spool, false).unwrap();
     assert_eq!(place(keep(&segments, "others")), (2, 0));
     assert!(spool.capture(&lost, 100).is_err());
