@@ -35,56 +35,20 @@ pub enum Effect {
 /// The effect of one record, once it is on disk.
 pub fn wanted_by(record: &Record) -> Option<Effect> {
     match &record.event {
-        Event::Item(ItemEvent::AttemptStarted(started)) => {
+        Event::Item(event) => {
+            let ItemEvent::AttemptStarted(started) = event else { return None };
             Some(Effect::Begin { start: started.start, item: started.of.item() })
         }
-        Event::Job(JobEvent::Stopping { reason }) => ends_running(*reason).then_some(Effect::EndAll),
-        Event::Step(StepEvent::CompletionReached(reached)) => Some(Effect::EndStep { step: reached.step }),
-        Event::Job(
-            JobEvent::Submitted(_)
-            | JobEvent::Resumed(_)
-            | JobEvent::TextKept { .. }
-            | JobEvent::Completed(_)
-            | JobEvent::Partial(_)
-            | JobEvent::Failed(_)
-            | JobEvent::Cancelled(_)
-            | JobEvent::Suspended
-            | JobEvent::PolicyChanged { .. }
-            | JobEvent::Redriven { .. }
-            | JobEvent::Paused
-            | JobEvent::Unpaused { .. }
-            | JobEvent::StateImported { .. }
-            | JobEvent::PoolToppedUp { .. },
-        )
-        | Event::Step(
-            // The runner asks `reading` for these, about the whole job.
-            StepEvent::Started { .. }
-            | StepEvent::ItemsRead { .. }
-            | StepEvent::InputFailed { .. }
-            | StepEvent::Completed { .. }
-            | StepEvent::Failed { .. }
-            | StepEvent::Skipped { .. }
-            | StepEvent::Unreachable { .. }
-            | StepEvent::AttributeSet { .. },
-        )
-        | Event::Item(
-            ItemEvent::AttemptSucceeded(_)
-            | ItemEvent::AttemptFailed(_)
-            | ItemEvent::AttemptAccepted { .. }
-            | ItemEvent::RetryScheduled(_)
-            | ItemEvent::CommandStopped(_)
-            | ItemEvent::CommandRepeated { .. }
-            | ItemEvent::CommandRecovered { .. }
-            | ItemEvent::Succeeded { .. }
-            | ItemEvent::DeadLettered { .. }
-            | ItemEvent::Skipped { .. }
-            | ItemEvent::Redriven { .. }
-            | ItemEvent::Dropped { .. }
-            | ItemEvent::Held(_)
-            | ItemEvent::Released(_)
-            | ItemEvent::LateResult(_),
-        )
-        | Event::Breaker(_) => None,
+        Event::Job(event) => {
+            let JobEvent::Stopping { reason } = event else { return None };
+            ends_running(*reason).then_some(Effect::EndAll)
+        }
+        // For steps that read their input, the runner asks `wanted_inputs` about the whole job.
+        Event::Step(event) => {
+            let StepEvent::CompletionReached(reached) = event else { return None };
+            Some(Effect::EndStep { step: reached.step })
+        }
+        Event::Breaker(_) => None,
     }
 }
 

@@ -6,6 +6,7 @@ use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use crate::event::codec::{Decoded, Encoded};
+use crate::stored::stored;
 
 /// Stores a number as the bare number. The codec is written by hand so that it is inlined: a record holds
 /// several numbers, and recovery decodes every record.
@@ -82,13 +83,13 @@ pub struct StartId(pub u64);
 
 stored_as_number!(StartId, u64);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-pub struct ItemId {
-    #[n(0)]
-    pub step: StepId,
-    /// The position in the input of the step.
-    #[n(1)]
-    pub index: u32,
+stored! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct ItemId {
+        pub step: StepId = 0,
+        /// The position in the input of the step.
+        pub index: u32 = 1,
+    }
 }
 
 impl StepId {

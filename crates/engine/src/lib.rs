@@ -31,6 +31,7 @@ pub mod law;
 pub mod mutant;
 pub mod plan;
 pub mod state_file;
+mod stored;
 pub mod submission;
 pub mod task;
 pub mod update;

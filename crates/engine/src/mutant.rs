@@ -4,51 +4,70 @@
 //! `mutants` the answer is a constant `false`, and no fault is compiled. With the feature, only the thread
 //! that has chosen a fault commits it.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutant {
-    /// A command gets one retry more than allowed.
-    ExtraAttempt,
-    /// Jitter does not follow from the seed.
-    UnseededJitter,
-    /// A delay budget is never used up.
-    BudgetIgnored,
-    /// An open breaker admits every attempt.
-    BreakerIgnored,
-    /// Retries of a resumed job are not charged to its pool.
-    PoolIgnoredAfterResume,
-    /// A resume starts every wait again.
-    WaitRestartedOnResume,
-    /// A retry starts a tenth of a second before it is due.
-    EarlyRetry,
-    /// A report about an ended attempt counts for another attempt.
-    LateReportCounted,
-    DeadLetterNotCounted,
-    /// The runner acts on events before they are on disk.
-    ActsBeforeCommit,
-    /// The keeper discards the result of an attempt before it is on disk.
-    ResultDiscardedBeforeCommit,
-    /// A failed write counts as a successful one.
-    FailedWriteIgnored,
-    /// An attempt whose fate is unknown is begun a second time.
-    UnknownAttemptRestarted,
-    /// After a reconnect, the attempts that the keeper still runs count as vanished.
-    ReconnectLosesRunning,
-    /// A command asks the breaker of the request that its item has sent before.
-    WrongBreaker,
-    /// The keeper discards the result of an attempt while its end is being written.
-    ResultDiscardedDuringCommit,
-    /// A suspending runner waits for an input command that it never begins.
-    NeverSuspends,
-    /// A webhook result that arrived while no process ran the job is lost.
-    OfflineResultLost,
-    /// The breaker does not receive the result of an attempt.
-    BreakerReportLost,
-    /// A process ignores its own breaker facts until they are on disk.
-    UnwrittenFactsIgnored,
-    /// A process probes without holding the probe claim.
-    ProbeWithoutClaim,
-    /// A hold is charged to the pool.
-    HoldCharged,
+macro_rules! mutants {
+    ($($(#[$about:meta])* $list:ident: $count:literal { $($(#[$doc:meta])* $name:ident,)* })*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mutant {
+            $($($(#[$doc])* $name,)*)*
+        }
+
+        #[cfg(feature = "mutants")]
+        impl Mutant {
+            $($(#[$about])* pub const $list: [Self; $count] = [$(Self::$name),*];)*
+        }
+    };
+}
+
+mutants! {
+    /// Faults that could have been made.
+    HYPOTHETICAL: 18 {
+        /// A command gets one retry more than allowed.
+        ExtraAttempt,
+        /// Jitter does not follow from the seed.
+        UnseededJitter,
+        /// A delay budget is never used up.
+        BudgetIgnored,
+        /// An open breaker admits every attempt.
+        BreakerIgnored,
+        /// Retries of a resumed job are not charged to its pool.
+        PoolIgnoredAfterResume,
+        /// A resume starts every wait again.
+        WaitRestartedOnResume,
+        /// A retry starts a tenth of a second before it is due.
+        EarlyRetry,
+        /// A report about an ended attempt counts for another attempt.
+        LateReportCounted,
+        DeadLetterNotCounted,
+        /// The runner acts on events before they are on disk.
+        ActsBeforeCommit,
+        /// The keeper discards the result of an attempt before it is on disk.
+        ResultDiscardedBeforeCommit,
+        /// A failed write counts as a successful one.
+        FailedWriteIgnored,
+        /// An attempt whose fate is unknown is begun a second time.
+        UnknownAttemptRestarted,
+        /// After a reconnect, the attempts that the keeper still runs count as vanished.
+        ReconnectLosesRunning,
+        /// The breaker does not receive the result of an attempt.
+        BreakerReportLost,
+        /// A process ignores its own breaker facts until they are on disk.
+        UnwrittenFactsIgnored,
+        /// A process probes without holding the probe claim.
+        ProbeWithoutClaim,
+        /// A hold is charged to the pool.
+        HoldCharged,
+    }
+    /// Faults that were in the code once, and were fixed.
+    PAST_BUGS: 4 {
+        /// A command asks the breaker of the request that its item has sent before.
+        WrongBreaker,
+        /// The keeper discards the result of an attempt while its end is being written.
+        ResultDiscardedDuringCommit,
+        /// A suspending runner waits for an input command that it never begins.
+        NeverSuspends,
+        /// A webhook result that arrived while no process ran the job is lost.
+        OfflineResultLost,
+    }
 }
 
 /// Whether the current thread commits this fault: never, without the feature `mutants`.
@@ -80,38 +99,6 @@ mod chosen {
     thread_local! {
         static CHOSEN: Cell<Option<Mutant>> = const { Cell::new(None) };
         static DRAWN: Cell<u64> = const { Cell::new(0) };
-    }
-
-    impl Mutant {
-        /// Faults that could have been made.
-        pub const HYPOTHETICAL: [Self; 18] = [
-            Self::ExtraAttempt,
-            Self::UnseededJitter,
-            Self::BudgetIgnored,
-            Self::BreakerIgnored,
-            Self::PoolIgnoredAfterResume,
-            Self::WaitRestartedOnResume,
-            Self::EarlyRetry,
-            Self::LateReportCounted,
-            Self::DeadLetterNotCounted,
-            Self::ActsBeforeCommit,
-            Self::ResultDiscardedBeforeCommit,
-            Self::FailedWriteIgnored,
-            Self::UnknownAttemptRestarted,
-            Self::ReconnectLosesRunning,
-            Self::BreakerReportLost,
-            Self::UnwrittenFactsIgnored,
-            Self::ProbeWithoutClaim,
-            Self::HoldCharged,
-        ];
-
-        /// Faults that were in the code once, and were fixed.
-        pub const PAST_BUGS: [Self; 4] = [
-            Self::WrongBreaker,
-            Self::ResultDiscardedDuringCommit,
-            Self::NeverSuspends,
-            Self::OfflineResultLost,
-        ];
     }
 
     /// Makes the current thread commit this fault from now on, or none.

@@ -82,6 +82,12 @@ impl SettingText for Duration {
     }
 }
 
+impl SettingText for OnInterrupt {
+    fn text(&self) -> String {
+        self.word().to_owned()
+    }
+}
+
 macro_rules! words {
     ($type:ident { $($variant:ident => $word:literal),* }) => {
         impl SettingText for $type {
@@ -95,7 +101,6 @@ macro_rules! words {
 }
 
 words!(WhenOpen { Hold => "hold", Fail => "fail" });
-words!(OnInterrupt { Retry => "retry", Stop => "stop" });
 words!(OnItemFailure { DeadLetter => "dlq", Skip => "skip", Stop => "stop" });
 
 #[derive(Default)]

@@ -17,7 +17,7 @@ use undaunted_engine::view::Projection;
 use undaunted_store::Version;
 
 /// The first bytes of the file; the last letter is the format.
-const MARK: &[u8; 8] = b"undidx 2";
+const MARK: &[u8; 8] = b"undidx 3";
 /// Mark, length of the header, checksum of the header.
 const BEGIN: usize = 16;
 

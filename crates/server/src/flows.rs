@@ -46,7 +46,7 @@ pub(crate) async fn plan(State(api): State<Api>, body: RequestBody) -> Result<Re
     api.blocking(move |served| {
         let planned = served.host.preview(&FlowGoals { goals, init });
         let (planned, required) = planned.map_err(not_planned)?;
-        let plan = plan_preview(&planned.workflow, &planned.text, required);
+        let plan = plan_preview(&planned.workflow, &planned.text, &required);
         Ok(json_response(StatusCode::OK, &json_of(&plan)))
     })
     .await

@@ -36,7 +36,8 @@ pub fn workflow_filter(data: &[u8]) -> BTreeSet<&'static str> {
 
 fn documents(data: &[u8], outcomes: &mut BTreeSet<&'static str>) -> Vec<Value> {
     let mut documents = vec![samples()];
-    for (name, format) in InputFormat::NAMES {
+    for format in InputFormat::ALL.iter().copied() {
+        let name = format.word();
         let input = read(data, format);
         uphold("the same bytes give the same input", input == read(data, format), &input);
         if !data.starts_with(b"\xEF\xBB\xBF") {
@@ -77,12 +78,10 @@ fn refused_input(data: &[u8], format: InputFormat, error: &InputError) {
 fn selection(text: &str, outcomes: &mut BTreeSet<&'static str>) -> Selection {
     let filter = accepted("filter", text, Filter::parse, outcomes);
     if let Some(filter) = &filter {
-        uphold("a filter is kept as written", filter.as_str() == text, filter);
         check_negation(text, filter);
     }
     let sort_by = accepted("sort_by", text, SortBy::parse, outcomes);
     if let Some(order) = &sort_by {
-        uphold("an order is kept as written", order.as_str() == text, order);
         hold(broken_order(|a, b| order.compare(a, b)), order);
     }
     let distinct = accepted("distinct", text, FieldPath::parse, outcomes);

@@ -84,7 +84,7 @@ impl JobViews {
                 let _ = attempt(job, made);
             }
             for stop in &history.stops {
-                let _ = signature(&stop.error);
+                let _ = signature(job.texts.read(&stop.stopped.error));
             }
         }
         self.exported(job);

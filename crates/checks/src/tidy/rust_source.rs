@@ -75,6 +75,13 @@ fn collect(tokens: TokenStream, items: &mut Vec<NamedItem>) {
     }
 }
 
+/// The items in a macro call.
+pub(crate) fn items_in(call: &syn::Macro) -> Vec<NamedItem> {
+    let mut items = vec![];
+    collect(call.tokens.clone(), &mut items);
+    items
+}
+
 /// Whether an item is compiled for tests only.
 pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|it| it.path().is_ident("cfg")).any(|it| {

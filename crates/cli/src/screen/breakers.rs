@@ -31,7 +31,7 @@ pub(crate) fn list(out: &mut impl Write, found: &[BreakerView], now: Timestamp) 
 }
 
 pub(crate) fn one(out: &mut impl Write, breaker: &BreakerHistoryView, now: Timestamp) -> io::Result<()> {
-    let (view, changes) = (breaker.now(), &breaker.history);
+    let (view, changes) = (&breaker.current, &breaker.history);
     let settings = &view.settings;
     let name = plain(&view.breaker);
     writeln!(out, "breaker {name}: {}", sentence(view, now))?;

@@ -38,7 +38,7 @@ pub(crate) fn show(out: &mut impl Write, job: &JobView, layout: &JobLayout) -> i
         show_waiting(out, waiting, now)?;
     }
     show_held(out, job, now)?;
-    for (label, fact) in limits::facts(job.limits(), &job.job, job.status, now) {
+    for (label, fact) in limits::facts(&job.limits, &job.job, job.status, now) {
         writeln!(out, "  {label:<10} {fact}")?;
     }
     show_late(out, job)?;
@@ -112,7 +112,7 @@ fn show_step(out: &mut impl Write, step: &StepView) -> io::Result<()> {
 fn show_held(out: &mut impl Write, job: &JobView, now: Timestamp) -> io::Result<()> {
     for held in job.held.iter().take(SHOWN) {
         let name = plain(&held.item);
-        let text = holds::sentence(&job.job, held.hold(), now);
+        let text = holds::sentence(&job.job, &held.hold, now);
         writeln!(out, "    {name}: {text}")?;
     }
     match more(job.held_total) {

@@ -43,8 +43,8 @@ pub(super) fn facts(
             0 => String::new(),
             held => format!("; holds {} of this job", count(held, "item", "items")),
         };
-        let status = breakers::sentence(&breaker.view(), now);
-        let name = plain(&breaker.breaker);
+        let status = breakers::sentence(&breaker.view, now);
+        let name = plain(&breaker.view.breaker);
         facts.push(("breaker", format!("{name}: {status}{held}")));
     }
     if let Some(rule) = &limits.best_effort {

@@ -1,101 +1,60 @@
 //! The records of a breaker's journal: facts.
-//!
-//! Numbers of variants and fields are part of the stored format: they are added, never reused.
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::{BreakerSettings, Timestamp};
 
 use super::report::TargetSignal;
-use super::state::{BreakerChange, BreakerChangeKind, BreakerState};
+use super::state::{BreakerChange, BreakerState};
 use super::stored::{decode_settings, decode_state, encode_settings, encode_state};
 use crate::event::{self, RecordError, codec, read_versioned, read_versioned_as, versioned_as};
+use crate::stored::stored;
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct BreakerRecord {
-    /// `None` for operators and housekeeping.
-    #[n(0)]
-    pub job: Option<String>,
-    /// The length of that job's journal with the commit. By job and number a process tells its own facts from
-    /// those of others.
-    #[n(1)]
-    pub seq: Option<u64>,
-    #[n(2)]
-    pub facts: Vec<BreakerFact>,
-}
+stored! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct BreakerRecord {
+        /// `None` for operators and housekeeping.
+        pub job: Option<String> = 0,
+        /// The length of that job's journal with the commit. By job and number a process tells its own facts
+        /// from those of others.
+        pub seq: Option<u64> = 1,
+        pub facts: Vec<BreakerFact> = 2,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum BreakerFact {
-    /// The settings of a submission. The latest apply.
-    #[n(0)]
-    Configured {
-        #[cbor(n(0), with = "codec::time")]
-        at: Timestamp,
-        #[cbor(n(1), encode_with = "encode_settings", decode_with = "decode_settings")]
-        settings: BreakerSettings,
-    },
-    /// Consecutive attempts that ended with the same signal.
-    #[n(1)]
-    Reported {
-        #[cbor(n(0), with = "codec::time")]
-        at: Timestamp,
-        /// The generation in which they started.
-        #[n(1)]
-        generation: u32,
-        #[n(2)]
-        probe: bool,
-        #[n(3)]
-        signal: TargetSignal,
-        #[n(4)]
-        many: u32,
-    },
-    #[n(2)]
-    Probed {
-        #[cbor(n(0), with = "codec::time")]
-        at: Timestamp,
-        #[n(1)]
-        generation: u32,
-    },
-    /// The process that ran the probe died; its result is not awaited.
-    #[n(3)]
-    ProbeLost {
-        #[cbor(n(0), with = "codec::time")]
-        at: Timestamp,
-        #[n(1)]
-        generation: u32,
-    },
-    /// An operator opened the breaker.
-    #[n(4)]
-    Tripped {
-        #[cbor(n(0), with = "codec::time")]
-        at: Timestamp,
-    },
-    /// An operator closed the breaker.
-    #[n(5)]
-    Reset {
-        #[cbor(n(0), with = "codec::time")]
-        at: Timestamp,
-    },
-    /// An open state imported from another system.
-    #[n(6)]
-    Imported {
-        #[cbor(n(0), with = "codec::time")]
-        since: Timestamp,
-        #[cbor(n(1), with = "codec::time")]
-        until: Timestamp,
-    },
-    /// From releases that stored the whole state with each change.
-    #[n(7)]
-    State(#[n(0)] Box<BreakerChange>),
-    /// All records up to `upto` fold to `state`, so they may be trimmed. Changes nothing.
-    #[n(8)]
-    Folded {
-        #[n(0)]
-        upto: u64,
-        #[cbor(n(1), encode_with = "encode_state", decode_with = "decode_state")]
-        state: Box<BreakerState>,
-        #[n(2)]
-        history: Vec<BreakerChange>,
-    },
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum BreakerFact {
+        /// The settings of a submission. The latest apply.
+        Configured {
+            at: Timestamp = 0 with "codec::time",
+            #[cbor(encode_with = "encode_settings", decode_with = "decode_settings")]
+            settings: BreakerSettings = 1,
+        } = 0,
+        /// Consecutive attempts that ended with the same signal.
+        Reported {
+            at: Timestamp = 0 with "codec::time",
+            /// The generation in which they started.
+            generation: u32 = 1,
+            probe: bool = 2,
+            signal: TargetSignal = 3,
+            many: u32 = 4,
+        } = 1,
+        Probed { at: Timestamp = 0 with "codec::time", generation: u32 = 1 } = 2,
+        /// The process that ran the probe died; its result is not awaited.
+        ProbeLost { at: Timestamp = 0 with "codec::time", generation: u32 = 1 } = 3,
+        /// An operator opened the breaker.
+        Tripped { at: Timestamp = 0 with "codec::time" } = 4,
+        /// An operator closed the breaker.
+        Reset { at: Timestamp = 0 with "codec::time" } = 5,
+        /// An open state imported from another system.
+        Imported { since: Timestamp = 0 with "codec::time", until: Timestamp = 1 with "codec::time" } = 6,
+        /// From releases that stored the whole state with each change.
+        State(Box<BreakerChange> = 0) = 7,
+        /// All records up to `upto` fold to `state`, so they may be trimmed. Changes nothing.
+        Folded {
+            upto: u64 = 0,
+            #[cbor(encode_with = "encode_state", decode_with = "decode_state")]
+            state: Box<BreakerState> = 1,
+            history: Vec<BreakerChange> = 2,
+        } = 8,
+    }
 }
 
 impl BreakerRecord {
@@ -149,23 +108,5 @@ impl BreakerFact {
             return;
         }
         facts.push(fact);
-    }
-}
-
-impl BreakerChangeKind {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Configured => "configured",
-            Self::Failed => "failure",
-            Self::Succeeded => "success",
-            Self::Opened => "opened",
-            Self::Tripped => "tripped",
-            Self::HalfOpened => "half_opened",
-            Self::Probed => "probe",
-            Self::ProbeSucceeded => "probe_succeeded",
-            Self::ProbeLost => "probe_lost",
-            Self::Closed => "closed",
-            Self::Reset => "reset",
-        }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::{Health, Ticket, Timestamp};
 
 use super::record::BreakerFact;
+use crate::stored::stored;
 
 /// Written as a fact in the same append as the job's record that it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,18 +14,16 @@ pub enum BreakerReport {
     Ended { breaker: Arc<str>, ticket: Ticket, signal: TargetSignal },
 }
 
-/// What the end of an attempt says about its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum TargetSignal {
-    #[n(0)]
-    Up,
-    #[n(1)]
-    Down,
-    #[n(2)]
-    Unknown,
-    /// A rule of the command says that the target is down (`then: hold`).
-    #[n(3)]
-    Trip,
+stored! {
+    /// What the end of an attempt says about its target.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TargetSignal {
+        Up = 0,
+        Down = 1,
+        Unknown = 2,
+        /// A rule of the command says that the target is down (`then: hold`).
+        Trip = 3,
+    }
 }
 
 impl From<Health> for TargetSignal {

@@ -1,6 +1,5 @@
 //! The state of one breaker: the fold of its facts.
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::{
     Admission, Breaker, BreakerSettings, CircuitState, Health, Ticket, Timestamp, Transition,
 };
@@ -9,6 +8,7 @@ use super::record::{BreakerFact, BreakerRecord};
 use super::report::TargetSignal;
 use crate::event::codec;
 use crate::mutant::{self, Mutant};
+use crate::stored::stored;
 
 /// Bounds the loop over the failures of one fact, whose number a damaged journal may make large.
 const MAX_FAILURES: u32 = 1 << 20;
@@ -20,12 +20,12 @@ pub struct BreakerState {
     pub probe: Option<Probe>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Probe {
-    #[n(0)]
-    pub job: String,
-    #[cbor(n(1), with = "codec::time")]
-    pub since: Timestamp,
+stored! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Probe {
+        pub job: String = 0,
+        pub since: Timestamp = 1 with "codec::time",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,38 +41,29 @@ pub struct BreakerChange {
     pub state: BreakerState,
 }
 
-/// The numbers are those of the first stored format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum BreakerChangeKind {
-    #[n(0)]
-    Configured,
-    #[n(1)]
-    Failed,
-    /// Resets the failure count.
-    #[n(2)]
-    Succeeded,
-    /// After consecutive failures or a failed probe.
-    #[n(3)]
-    Opened,
-    /// By a rule or an operator.
-    #[n(4)]
-    Tripped,
-    /// The recovery timeout has passed and the first probe starts.
-    #[n(5)]
-    HalfOpened,
-    #[n(6)]
-    Probed,
-    /// More successes are needed to close.
-    #[n(7)]
-    ProbeSucceeded,
-    /// The probe ended without saying anything about the target.
-    #[n(8)]
-    ProbeLost,
-    #[n(9)]
-    Closed,
-    /// By an operator.
-    #[n(10)]
-    Reset,
+stored! {
+    /// The numbers are those of the first stored format.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BreakerChangeKind {
+        Configured = 0 => "configured",
+        Failed = 1 => "failure",
+        /// Resets the failure count.
+        Succeeded = 2 => "success",
+        /// After consecutive failures or a failed probe.
+        Opened = 3 => "opened",
+        /// By a rule or an operator.
+        Tripped = 4 => "tripped",
+        /// The recovery timeout has passed and the first probe starts.
+        HalfOpened = 5 => "half_opened",
+        Probed = 6 => "probe",
+        /// More successes are needed to close.
+        ProbeSucceeded = 7 => "probe_succeeded",
+        /// The probe ended without saying anything about the target.
+        ProbeLost = 8 => "probe_lost",
+        Closed = 9 => "closed",
+        /// By an operator.
+        Reset = 10 => "reset",
+    }
 }
 
 impl BreakerChangeKind {

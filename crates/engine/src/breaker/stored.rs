@@ -1,5 +1,4 @@
-//! CBOR of breakers. Numbers of variants and fields are part of the stored format: they are added, never
-//! reused.
+//! CBOR of breakers.
 
 use std::time::Duration;
 
@@ -9,66 +8,37 @@ use undaunted_policy::{Breaker, BreakerSettings, CircuitState, Timestamp, WhenOp
 
 use super::state::{BreakerChange, BreakerChangeKind, BreakerState, Probe};
 use crate::event::codec::{self, Decoded, Encoded};
+use crate::stored::stored;
 
-/// A change and the resulting state: a whole record in format 1, a part of a fold in format 2.
-#[derive(Encode, Decode)]
-struct StoredState {
-    #[cbor(n(0), with = "codec::time")]
-    at: Timestamp,
-    #[n(1)]
-    change: BreakerChangeKind,
-    #[n(2)]
-    job: Option<String>,
-    #[cbor(n(3), encode_with = "encode_settings", decode_with = "decode_settings")]
-    settings: BreakerSettings,
-    #[n(4)]
-    phase: StoredPhase,
-    #[n(5)]
-    generation: u32,
-    #[n(6)]
-    probe: Option<Probe>,
-    /// Absent in format 1.
-    #[n(7)]
-    failures: Option<u32>,
-    #[n(8)]
-    seq: Option<u64>,
-}
+stored! {
+    /// A change and the resulting state: a whole record in format 1, a part of a fold in format 2.
+    struct StoredState {
+        at: Timestamp = 0 with "codec::time",
+        change: BreakerChangeKind = 1,
+        job: Option<String> = 2,
+        #[cbor(encode_with = "encode_settings", decode_with = "decode_settings")]
+        settings: BreakerSettings = 3,
+        phase: StoredPhase = 4,
+        generation: u32 = 5,
+        probe: Option<Probe> = 6,
+        /// Absent in format 1.
+        failures: Option<u32> = 7,
+        seq: Option<u64> = 8,
+    }
 
-#[derive(Encode, Decode)]
-struct StoredSettings {
-    #[n(0)]
-    failure_threshold: u32,
-    #[cbor(n(1), with = "codec::span")]
-    recovery_timeout: Duration,
-    #[n(2)]
-    half_open_max_calls: u32,
-    #[n(3)]
-    fails: bool,
-    #[cbor(n(4), with = "codec::maybe_span", has_nil)]
-    max_hold: Option<Duration>,
-}
+    struct StoredSettings {
+        failure_threshold: u32 = 0,
+        recovery_timeout: Duration = 1 with "codec::span",
+        half_open_max_calls: u32 = 2,
+        fails: bool = 3,
+        max_hold: Option<Duration> = 4 with "codec::maybe_span" has_nil,
+    }
 
-#[derive(Encode, Decode)]
-enum StoredPhase {
-    #[n(0)]
-    Closed {
-        #[n(0)]
-        failures: u32,
-    },
-    #[n(1)]
-    Open {
-        #[cbor(n(0), with = "codec::time")]
-        since: Timestamp,
-        #[cbor(n(1), with = "codec::time")]
-        until: Timestamp,
-    },
-    #[n(2)]
-    HalfOpen {
-        #[n(0)]
-        successes: u32,
-        #[n(1)]
-        probing: bool,
-    },
+    enum StoredPhase {
+        Closed { failures: u32 = 0 } = 0,
+        Open { since: Timestamp = 0 with "codec::time", until: Timestamp = 1 with "codec::time" } = 1,
+        HalfOpen { successes: u32 = 0, probing: bool = 1 } = 2,
+    }
 }
 
 impl<C> Encode<C> for BreakerChange {

@@ -2,24 +2,22 @@
 
 use std::time::Duration;
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::{Arithmetic, FailureCause, FailureClass, Reason, Timestamp};
 
 use super::breaker::BreakerPass;
 use super::codec;
 use super::text::StoredText;
 use crate::id::{AttemptNumber, CommandId, ItemId, StartId, StepId};
+use crate::stored::stored;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-pub struct AttemptId {
-    #[n(0)]
-    pub step: StepId,
-    #[n(1)]
-    pub index: u32,
-    #[n(2)]
-    pub command: CommandId,
-    #[n(3)]
-    pub attempt: AttemptNumber,
+stored! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct AttemptId {
+        pub step: StepId = 0,
+        pub index: u32 = 1,
+        pub command: CommandId = 2,
+        pub attempt: AttemptNumber = 3,
+    }
 }
 
 impl AttemptId {
@@ -32,130 +30,91 @@ impl AttemptId {
     }
 }
 
-/// Is on disk before the executor begins the attempt.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct AttemptStarted {
-    #[n(0)]
-    pub of: AttemptId,
-    /// Unique within the job.
-    #[n(1)]
-    pub start: StartId,
-    /// `None` if the command has no breaker.
-    #[n(2)]
-    pub pass: Option<BreakerPass>,
-}
+stored! {
+    /// Is on disk before the executor begins the attempt.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct AttemptStarted {
+        pub of: AttemptId = 0,
+        /// Unique within the job.
+        pub start: StartId = 1,
+        /// `None` if the command has no breaker.
+        pub pass: Option<BreakerPass> = 2,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct AttemptSucceeded {
-    #[n(0)]
-    pub of: AttemptId,
-    #[cbor(n(1), with = "codec::span")]
-    pub took: Duration,
-    #[n(2)]
-    pub next: Option<CommandId>,
-    /// Only if a value or a report needs it.
-    #[n(3)]
-    pub output: Option<String>,
-    #[n(4)]
-    pub stdout: Option<SpooledPart>,
-    #[n(5)]
-    pub stderr: Option<SpooledPart>,
-    /// How many processes it left running; `None` is 0.
-    #[n(6)]
-    pub left: Option<u32>,
-}
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct AttemptSucceeded {
+        pub of: AttemptId = 0,
+        pub took: Duration = 1 with "codec::span",
+        pub next: Option<CommandId> = 2,
+        /// Only if a value or a report needs it.
+        pub output: Option<String> = 3,
+        pub stdout: Option<SpooledPart> = 4,
+        pub stderr: Option<SpooledPart> = 5,
+        /// How many processes it left running; `None` is 0.
+        pub left: Option<u32> = 6,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct AttemptFailed {
-    #[n(0)]
-    pub of: AttemptId,
-    #[cbor(n(1), with = "codec::span")]
-    pub took: Duration,
-    #[cbor(n(2), with = "codec::cause")]
-    pub cause: FailureCause,
-    #[cbor(n(3), with = "codec::class")]
-    pub class: FailureClass,
-    /// The last lines that the attempt wrote, or another explanation.
-    #[n(4)]
-    pub error: Option<StoredText>,
-    /// The row of the rule table that decided, from 0.
-    #[n(5)]
-    pub rule: Option<u32>,
-    /// Only if a value or a report needs it.
-    #[n(6)]
-    pub output: Option<String>,
-    #[n(7)]
-    pub stdout: Option<SpooledPart>,
-    #[n(8)]
-    pub stderr: Option<SpooledPart>,
-}
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct AttemptFailed {
+        pub of: AttemptId = 0,
+        pub took: Duration = 1 with "codec::span",
+        pub cause: FailureCause = 2 with "codec::cause",
+        pub class: FailureClass = 3 with "codec::class",
+        /// The last lines that the attempt wrote, or another explanation.
+        pub error: Option<StoredText> = 4,
+        /// The row of the rule table that decided, from 0.
+        pub rule: Option<u32> = 5,
+        /// Only if a value or a report needs it.
+        pub output: Option<String> = 6,
+        pub stdout: Option<SpooledPart> = 7,
+        pub stderr: Option<SpooledPart> = 8,
+    }
 
-/// Where the spool keeps the beginning and the end of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct SpooledPart {
-    /// Bytes written.
-    #[n(0)]
-    pub length: u64,
-    /// Bytes kept of the beginning.
-    #[n(1)]
-    pub head: u64,
-    /// Bytes kept of the end.
-    #[n(2)]
-    pub tail: u64,
-    #[n(3)]
-    pub segment: u32,
-    #[n(4)]
-    pub offset: u64,
-}
+    /// Where the spool keeps the beginning and the end of an output.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SpooledPart {
+        /// Bytes written.
+        pub length: u64 = 0,
+        /// Bytes kept of the beginning.
+        pub head: u64 = 1,
+        /// Bytes kept of the end.
+        pub tail: u64 = 2,
+        pub segment: u32 = 3,
+        pub offset: u64 = 4,
+    }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct RetryScheduled {
-    #[n(0)]
-    pub of: AttemptId,
-    #[n(1)]
-    pub sum: RetryArithmetic,
-    #[cbor(n(2), with = "codec::time")]
-    pub due: Timestamp,
-    #[cbor(n(3), with = "codec::span")]
-    pub delay: Duration,
-}
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct RetryScheduled {
+        pub of: AttemptId = 0,
+        pub sum: RetryArithmetic = 1,
+        pub due: Timestamp = 2 with "codec::time",
+        pub delay: Duration = 3 with "codec::span",
+    }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct RetryArithmetic {
-    /// Counted from 1.
-    #[n(0)]
-    pub retry: u32,
-    /// `None` is unlimited.
-    #[n(1)]
-    pub allowed: Option<u32>,
-    /// Before cap and jitter.
-    #[cbor(n(2), with = "codec::maybe_span", has_nil)]
-    pub computed: Option<Duration>,
-    #[cbor(n(3), with = "codec::maybe_span", has_nil)]
-    pub capped: Option<Duration>,
-    #[cbor(n(4), with = "codec::maybe_span", has_nil)]
-    pub drawn: Option<Duration>,
-    /// Sum of the delays before this retry; `spent_after` includes it.
-    #[cbor(n(5), with = "codec::span")]
-    pub spent_before: Duration,
-    #[cbor(n(6), with = "codec::span")]
-    pub spent_after: Duration,
-    #[cbor(n(7), with = "codec::maybe_span", has_nil)]
-    pub budget: Option<Duration>,
-    /// After unplanned downtime, when the retry is too late.
-    #[cbor(n(8), with = "codec::maybe_time", has_nil)]
-    pub expires: Option<Timestamp>,
-    /// The wait that the target asked for.
-    #[cbor(n(9), with = "codec::maybe_span", has_nil)]
-    pub retry_after: Option<Duration>,
-    #[cbor(n(10), with = "codec::maybe_time", has_nil)]
-    pub deadline: Option<Timestamp>,
-    /// The retries of the job before this one: used and allowed.
-    #[n(11)]
-    pub pool: Option<(u32, u32)>,
-    /// The retries of the item before this one: used and allowed.
-    #[n(12)]
-    pub share: Option<(u32, u32)>,
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct RetryArithmetic {
+        /// Counted from 1.
+        pub retry: u32 = 0,
+        /// `None` is unlimited.
+        pub allowed: Option<u32> = 1,
+        /// Before cap and jitter.
+        pub computed: Option<Duration> = 2 with "codec::maybe_span" has_nil,
+        pub capped: Option<Duration> = 3 with "codec::maybe_span" has_nil,
+        pub drawn: Option<Duration> = 4 with "codec::maybe_span" has_nil,
+        /// Sum of the delays before this retry; `spent_after` includes it.
+        pub spent_before: Duration = 5 with "codec::span",
+        pub spent_after: Duration = 6 with "codec::span",
+        pub budget: Option<Duration> = 7 with "codec::maybe_span" has_nil,
+        /// After unplanned downtime, when the retry is too late.
+        pub expires: Option<Timestamp> = 8 with "codec::maybe_time" has_nil,
+        /// The wait that the target asked for.
+        pub retry_after: Option<Duration> = 9 with "codec::maybe_span" has_nil,
+        pub deadline: Option<Timestamp> = 10 with "codec::maybe_time" has_nil,
+        /// The retries of the job before this one: used and allowed.
+        pub pool: Option<(u32, u32)> = 11,
+        /// The retries of the item before this one: used and allowed.
+        pub share: Option<(u32, u32)> = 12,
+    }
 }
 
 impl RetryArithmetic {
@@ -196,21 +155,17 @@ impl RetryArithmetic {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct CommandStopped {
-    /// The last attempt; number 0 if there was none.
-    #[n(0)]
-    pub of: AttemptId,
-    #[cbor(n(1), with = "codec::reason")]
-    pub reason: Reason,
-    /// For people: the reason with its numbers, and the last error.
-    #[n(2)]
-    pub error: StoredText,
-    #[n(3)]
-    pub sum: Option<RetryArithmetic>,
-    #[n(4)]
-    pub handler: Option<CommandId>,
-    /// The row of the rule table that decided, from 0.
-    #[n(5)]
-    pub rule: Option<u32>,
+stored! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct CommandStopped {
+        /// The last attempt; number 0 if there was none.
+        pub of: AttemptId = 0,
+        pub reason: Reason = 1 with "codec::reason",
+        /// For people: the reason with its numbers, and the last error.
+        pub error: StoredText = 2,
+        pub sum: Option<RetryArithmetic> = 3,
+        pub handler: Option<CommandId> = 4,
+        /// The row of the rule table that decided, from 0.
+        pub rule: Option<u32> = 5,
+    }
 }

@@ -2,58 +2,33 @@
 
 use std::time::Duration;
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::{Ticket, Timestamp};
 
 use super::attempt::{AttemptId, RetryArithmetic};
 use super::codec;
 use super::job::PolicyChange;
 use super::text::StoredText;
+use crate::stored::stored;
 
-/// Only read: earlier releases wrote these events, and breakers have journals of their own now.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub enum BreakerEvent {
-    #[n(34)]
-    Opened(#[n(0)] BreakerOpened),
-    #[n(35)]
-    HalfOpened {
-        #[n(0)]
-        breaker: StoredText,
-    },
-    #[n(36)]
-    Closed {
-        #[n(0)]
-        breaker: StoredText,
-    },
-    #[n(37)]
-    Configured {
-        #[n(0)]
-        breaker: StoredText,
-        #[n(1)]
-        changes: Vec<PolicyChange>,
-    },
-}
-
-impl BreakerEvent {
-    pub const fn word(&self) -> &'static str {
-        match self {
-            Self::Opened(_) => "breaker_opened",
-            Self::HalfOpened { .. } => "breaker_half_opened",
-            Self::Closed { .. } => "breaker_closed",
-            Self::Configured { .. } => "breaker_configured",
-        }
+stored! {
+    /// Only read: earlier releases wrote these events, and breakers have journals of their own now.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum BreakerEvent {
+        Opened(BreakerOpened = 0) = 34 => "breaker_opened",
+        HalfOpened { breaker: StoredText = 0 } = 35 => "breaker_half_opened",
+        Closed { breaker: StoredText = 0 } = 36 => "breaker_closed",
+        Configured { breaker: StoredText = 0, changes: Vec<PolicyChange> = 1 } = 37 => "breaker_configured",
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct BreakerPass {
-    #[n(0)]
-    pub breaker: StoredText,
-    /// How often the breaker had opened before.
-    #[n(1)]
-    pub generation: u32,
-    #[n(2)]
-    pub probe: bool,
+stored! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct BreakerPass {
+        pub breaker: StoredText = 0,
+        /// How often the breaker had opened before.
+        pub generation: u32 = 1,
+        pub probe: bool = 2,
+    }
 }
 
 impl BreakerPass {
@@ -63,48 +38,37 @@ impl BreakerPass {
     }
 }
 
-/// A breaker holds an item; no attempt is used.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct StartHeld {
-    /// The last attempt made.
-    #[n(0)]
-    pub of: AttemptId,
-    #[n(1)]
-    pub breaker: StoredText,
-    /// When the breaker may be probed, if known.
-    #[cbor(n(2), with = "codec::maybe_time", has_nil)]
-    pub until: Option<Timestamp>,
-    /// When the hold ends by failing the item.
-    #[cbor(n(3), with = "codec::maybe_time", has_nil)]
-    pub expires: Option<Timestamp>,
-    /// Attempts left; `None` is unlimited.
-    #[n(4)]
-    pub left: Option<u64>,
-    /// The retry that the hold leads to, if a rule holds after a failure. It is charged.
-    #[n(5)]
-    pub sum: Option<RetryArithmetic>,
-}
+stored! {
+    /// A breaker holds an item; no attempt is used.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct StartHeld {
+        /// The last attempt made.
+        pub of: AttemptId = 0,
+        pub breaker: StoredText = 1,
+        /// When the breaker may be probed, if known.
+        pub until: Option<Timestamp> = 2 with "codec::maybe_time" has_nil,
+        /// When the hold ends by failing the item.
+        pub expires: Option<Timestamp> = 3 with "codec::maybe_time" has_nil,
+        /// Attempts left; `None` is unlimited.
+        pub left: Option<u64> = 4,
+        /// The retry that the hold leads to, if a rule holds after a failure. It is charged.
+        pub sum: Option<RetryArithmetic> = 5,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct StartReleased {
-    /// The last attempt made.
-    #[n(0)]
-    pub of: AttemptId,
-    #[n(1)]
-    pub breaker: StoredText,
-    #[cbor(n(2), with = "codec::span")]
-    pub held: Duration,
-}
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct StartReleased {
+        /// The last attempt made.
+        pub of: AttemptId = 0,
+        pub breaker: StoredText = 1,
+        pub held: Duration = 2 with "codec::span",
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct BreakerOpened {
-    #[n(0)]
-    pub breaker: StoredText,
-    #[cbor(n(1), with = "codec::time")]
-    pub until: Timestamp,
-    /// Consecutive failures; 0 if a rule or a probe opened it.
-    #[n(2)]
-    pub failures: u32,
-    #[n(3)]
-    pub by_rule: bool,
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct BreakerOpened {
+        pub breaker: StoredText = 0,
+        pub until: Timestamp = 1 with "codec::time",
+        /// Consecutive failures; 0 if a rule or a probe opened it.
+        pub failures: u32 = 2,
+        pub by_rule: bool = 3,
+    }
 }

@@ -1,40 +1,31 @@
 //! Completion rules that were met or missed, and results that arrived afterwards.
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::{Completion, CompletionReason, Reason, Timestamp};
 
 use super::codec;
 use crate::id::{ItemId, StepId};
+use crate::stored::stored;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct CompletionReached {
-    #[n(0)]
-    pub step: StepId,
-    #[n(1)]
-    pub why: CompletionWhy,
-    #[n(2)]
-    pub success: bool,
-    #[n(3)]
-    pub completed: u64,
-    /// Items that have reported and have not succeeded.
-    #[n(4)]
-    pub failed: u64,
-    #[n(5)]
-    pub target: u64,
-    #[n(6)]
-    pub min: u64,
-    #[cbor(n(7), with = "codec::time")]
-    pub deadline: Timestamp,
-}
+stored! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct CompletionReached {
+        pub step: StepId = 0,
+        pub why: CompletionWhy = 1,
+        pub success: bool = 2,
+        pub completed: u64 = 3,
+        /// Items that have reported and have not succeeded.
+        pub failed: u64 = 4,
+        pub target: u64 = 5,
+        pub min: u64 = 6,
+        pub deadline: Timestamp = 7 with "codec::time",
+    }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum CompletionWhy {
-    #[n(0)]
-    AllReported,
-    #[n(1)]
-    MinReached,
-    #[n(2)]
-    DeadlineExpired,
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CompletionWhy {
+        AllReported = 0,
+        MinReached = 1,
+        DeadlineExpired = 2,
+    }
 }
 
 impl CompletionReached {
@@ -69,18 +60,16 @@ impl From<CompletionReason> for CompletionWhy {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct LateResult {
-    #[n(0)]
-    pub step: StepId,
-    #[n(1)]
-    pub index: u32,
-    /// `None` if the item succeeded.
-    #[cbor(n(2), with = "codec::maybe_reason", has_nil)]
-    pub reason: Option<Reason>,
-    /// Whether the result changes that of the job.
-    #[n(3)]
-    pub counted: bool,
+stored! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LateResult {
+        pub step: StepId = 0,
+        pub index: u32 = 1,
+        /// `None` if the item succeeded.
+        pub reason: Option<Reason> = 2 with "codec::maybe_reason" has_nil,
+        /// Whether the result changes that of the job.
+        pub counted: bool = 3,
+    }
 }
 
 impl LateResult {

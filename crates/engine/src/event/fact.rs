@@ -1,7 +1,7 @@
 //! The events of a journal.
 //!
-//! Numbers of variants and fields are part of the stored format: they are added, never reused. The numbers
-//! of the four enums differ, so a record need not say which enum its event belongs to.
+//! The numbers of the variants of the four enums differ, so a record need not say which enum its event
+//! belongs to.
 
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder};
@@ -13,6 +13,9 @@ use super::item::ItemEvent;
 use super::job::JobEvent;
 use super::step::StepEvent;
 
+/// A new event reaches [`Job::apply`](crate::job::Job::apply), [`view::event`](crate::view::event()), the
+/// histories, the log and the events of flows, whose matches are exhaustive. Functions that ask about a few
+/// events are not: see also `wanted_by`, `Job::report_of`, the law, the counters and the projection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     Job(JobEvent),
@@ -52,23 +55,18 @@ impl Event {
     }
 }
 
-impl From<JobEvent> for Event {
-    fn from(event: JobEvent) -> Self {
-        Self::Job(event)
-    }
+/// An event of one kind as any event.
+macro_rules! from_kinds {
+    ($($kind:ident($event:ident)),*) => {
+        $(impl From<$event> for Event {
+            fn from(event: $event) -> Self {
+                Self::$kind(event)
+            }
+        })*
+    };
 }
 
-impl From<StepEvent> for Event {
-    fn from(event: StepEvent) -> Self {
-        Self::Step(event)
-    }
-}
-
-impl From<ItemEvent> for Event {
-    fn from(event: ItemEvent) -> Self {
-        Self::Item(event)
-    }
-}
+from_kinds!(Job(JobEvent), Step(StepEvent), Item(ItemEvent));
 
 impl<C> Encode<C> for Event {
     fn encode<W: Write>(&self, to: &mut Encoder<W>, context: &mut C) -> Encoded<W> {

@@ -31,6 +31,5 @@ pub use step::StepEvent;
 pub use submitted::{CompletionDefaults, FlowRun, JobSubmitted, OutputPassing, ParentItem};
 pub use text::{StoredText, WorkflowText};
 
-pub(crate) use codec::cause::parts as cause_parts;
-pub(crate) use codec::class::word as class_word;
+pub(crate) use codec::{cause_parts, class_word};
 pub(crate) use record::{read_versioned, read_versioned_as, versioned, versioned_as};

@@ -1,6 +1,5 @@
 //! Events of steps.
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::Reason;
 
 use super::attempt::SpooledPart;
@@ -9,91 +8,41 @@ use super::completion::CompletionReached;
 use super::job::NewItem;
 use super::text::StoredText;
 use crate::id::{StartId, StepId};
+use crate::stored::stored;
 
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub enum StepEvent {
-    #[n(2)]
-    Started {
-        #[n(0)]
-        step: StepId,
-        /// The start number of the input command, if there is one.
-        #[n(1)]
-        start: Option<StartId>,
-    },
-    /// May occur several times for one step.
-    #[n(3)]
-    ItemsRead {
-        #[n(0)]
-        step: StepId,
-        #[n(1)]
-        items: Vec<NewItem>,
-        #[n(2)]
-        last: bool,
-    },
-    #[n(4)]
-    InputFailed {
-        #[n(0)]
-        step: StepId,
-        #[cbor(n(1), with = "codec::reason")]
-        reason: Reason,
-        #[n(2)]
-        error: StoredText,
-        #[n(3)]
-        stderr: Option<Box<SpooledPart>>,
-    },
-    #[n(17)]
-    Completed {
-        #[n(0)]
-        step: StepId,
-    },
-    #[n(18)]
-    Failed {
-        #[n(0)]
-        step: StepId,
-    },
-    #[n(38)]
-    CompletionReached(#[n(0)] Box<CompletionReached>),
-    /// The condition of the step does not hold.
-    #[n(40)]
-    Skipped {
-        #[n(0)]
-        step: StepId,
-    },
-    /// The step requires the attribute `missing`, which no step can set any more.
-    #[n(41)]
-    Unreachable {
-        #[n(0)]
-        step: StepId,
-        #[n(1)]
-        missing: String,
-    },
-    #[n(42)]
-    AttributeSet {
-        #[n(0)]
-        step: StepId,
-        #[n(1)]
-        name: String,
-        /// As JSON.
-        #[n(2)]
-        value: String,
-    },
+stored! {
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum StepEvent {
+        Started {
+            step: StepId = 0,
+            /// The start number of the input command, if there is one.
+            start: Option<StartId> = 1,
+        } = 2 => "step_started",
+        /// May occur several times for one step.
+        ItemsRead { step: StepId = 0, items: Vec<NewItem> = 1, last: bool = 2 } = 3 => "items_read",
+        InputFailed {
+            step: StepId = 0,
+            reason: Reason = 1 with "codec::reason",
+            error: StoredText = 2,
+            stderr: Option<Box<SpooledPart>> = 3,
+        } = 4 => "input_failed",
+        Completed { step: StepId = 0 } = 17 => "step_completed",
+        Failed { step: StepId = 0 } = 18 => "step_failed",
+        CompletionReached(Box<CompletionReached> = 0) = 38 => "completion_reached",
+        /// The condition of the step does not hold.
+        Skipped { step: StepId = 0 } = 40 => "step_skipped",
+        /// The step requires the attribute `missing`, which no step can set any more.
+        Unreachable { step: StepId = 0, missing: String = 1 } = 41 => "step_unreachable",
+        AttributeSet {
+            step: StepId = 0,
+            name: String = 1,
+            /// As JSON.
+            value: String = 2,
+        } = 42 => "attribute_set",
+    }
 }
 
 impl StepEvent {
-    pub const fn word(&self) -> &'static str {
-        match self {
-            Self::Started { .. } => "step_started",
-            Self::ItemsRead { .. } => "items_read",
-            Self::InputFailed { .. } => "input_failed",
-            Self::Completed { .. } => "step_completed",
-            Self::Failed { .. } => "step_failed",
-            Self::CompletionReached(_) => "completion_reached",
-            Self::Skipped { .. } => "step_skipped",
-            Self::Unreachable { .. } => "step_unreachable",
-            Self::AttributeSet { .. } => "attribute_set",
-        }
-    }
-
     pub const fn step(&self) -> StepId {
         match self {
             Self::Started { step, .. }

@@ -9,16 +9,17 @@ use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use super::codec::{Decoded, Encoded};
 use crate::plan::Plan;
+use crate::stored::stored;
 
-/// Items that fail together fail alike, so the text of an error is kept once, by a `TextKept` event, and
-/// referred to by its number. If there are too many different texts, they are stored in place.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum StoredText {
-    /// The number of a text that was kept before, from 0.
-    #[n(0)]
-    Kept(#[n(0)] u32),
-    #[n(1)]
-    Itself(#[n(0)] String),
+stored! {
+    /// Items that fail together fail alike, so the text of an error is kept once, by a `TextKept` event, and
+    /// referred to by its number. If there are too many different texts, they are stored in place.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum StoredText {
+        /// The number of a text that was kept before, from 0.
+        Kept(u32 = 0) = 0,
+        Itself(String = 0) = 1,
+    }
 }
 
 impl StoredText {

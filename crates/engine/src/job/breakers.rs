@@ -104,43 +104,26 @@ impl Job {
     }
 
     pub(crate) fn report_of(&self, record: &Record) -> Option<BreakerReport> {
-        let ended = |of: AttemptId, signal: TargetSignal| {
-            let Activity::Running(start) = self.active(of.item())?.activity else { return None };
-            let (breaker, ticket) = self.starts.passes.get(&start)?;
-            // An attempt that its own job ended says nothing about the target.
-            let signal = if self.ends(of.item()) { TargetSignal::Unknown } else { signal };
-            Some(BreakerReport::Ended { breaker: Arc::clone(breaker), ticket: *ticket, signal })
-        };
-        match &record.event {
-            Event::Item(ItemEvent::AttemptStarted(started)) => {
-                let pass = started.pass.as_ref()?;
-                Some(BreakerReport::Started {
-                    breaker: self.texts.read(&pass.breaker).into(),
-                    ticket: pass.ticket(),
-                })
-            }
+        let Event::Item(event) = &record.event else { return None };
+        let (of, signal) = if let ItemEvent::AttemptStarted(started) = event {
+            let pass = started.pass.as_ref()?;
+            let breaker = self.texts.read(&pass.breaker).into();
+            return Some(BreakerReport::Started { breaker, ticket: pass.ticket() });
+        } else if let ItemEvent::AttemptAccepted { of, .. } = event {
             // A target that accepts an attempt is up; the later result says nothing more.
-            Event::Item(ItemEvent::AttemptAccepted { of, .. }) => ended(*of, TargetSignal::Up),
-            Event::Item(ItemEvent::AttemptSucceeded(done)) => ended(done.of, TargetSignal::Up),
-            Event::Item(ItemEvent::AttemptFailed(failed)) => ended(failed.of, self.signal_of(failed)),
-            Event::Item(
-                ItemEvent::RetryScheduled(_)
-                | ItemEvent::CommandStopped(_)
-                | ItemEvent::CommandRepeated { .. }
-                | ItemEvent::CommandRecovered { .. }
-                | ItemEvent::Succeeded { .. }
-                | ItemEvent::DeadLettered { .. }
-                | ItemEvent::Skipped { .. }
-                | ItemEvent::Redriven { .. }
-                | ItemEvent::Dropped { .. }
-                | ItemEvent::Held(_)
-                | ItemEvent::Released(_)
-                | ItemEvent::LateResult(_),
-            )
-            | Event::Job(_)
-            | Event::Step(_)
-            | Event::Breaker(_) => None,
-        }
+            (*of, TargetSignal::Up)
+        } else if let ItemEvent::AttemptSucceeded(done) = event {
+            (done.of, TargetSignal::Up)
+        } else if let ItemEvent::AttemptFailed(failed) = event {
+            (failed.of, self.signal_of(failed))
+        } else {
+            return None;
+        };
+        let Activity::Running(start) = self.active(of.item())?.activity else { return None };
+        let (breaker, ticket) = self.starts.passes.get(&start)?;
+        // An attempt that its own job ended says nothing about the target.
+        let signal = if self.ends(of.item()) { TargetSignal::Unknown } else { signal };
+        Some(BreakerReport::Ended { breaker: Arc::clone(breaker), ticket: *ticket, signal })
     }
 
     fn signal_of(&self, failed: &AttemptFailed) -> TargetSignal {

@@ -1,6 +1,5 @@
 //! Steps that are completed without all their items, and what such a completion means for the job.
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::{CompletionTally, Reason};
 
 use super::state::Job;
@@ -8,26 +7,24 @@ use super::step::{StepStage, StepState};
 use crate::effect::ends_running;
 use crate::event::{CompletionReached, CompletionWhy, LateResult, StoredText, codec};
 use crate::id::{ItemId, StepId};
+use crate::stored::stored;
 use crate::workflow::OnComplete;
 
-/// What went wrong with a job as a whole.
-#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct JobFailures {
-    #[cbor(n(0), with = "codec::maybe_reason", has_nil)]
-    pub stopped: Option<Reason>,
-    #[n(1)]
-    pub failure: Option<JobFailure>,
-    /// The first stopped command that its handler recovered.
-    #[n(2)]
-    pub recovered: Option<JobFailure>,
-}
+stored! {
+    /// What went wrong with a job as a whole.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct JobFailures {
+        pub stopped: Option<Reason> = 0 with "codec::maybe_reason" has_nil,
+        pub failure: Option<JobFailure> = 1,
+        /// The first stopped command that its handler recovered.
+        pub recovered: Option<JobFailure> = 2,
+    }
 
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub struct JobFailure {
-    #[cbor(n(0), with = "codec::reason")]
-    pub reason: Reason,
-    #[n(1)]
-    pub error: StoredText,
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct JobFailure {
+        pub reason: Reason = 0 with "codec::reason",
+        pub error: StoredText = 1,
+    }
 }
 
 impl StepState {

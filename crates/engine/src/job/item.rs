@@ -8,7 +8,6 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use minicbor::{Decode, Encode};
 use serde_json::Value;
 use undaunted_policy::{FailureCause, Reason, RetryUsage, Timestamp};
 
@@ -16,6 +15,7 @@ use super::compact_option::CompactOption;
 use super::snapshot;
 use crate::event::{AttemptId, StoredText, codec};
 use crate::id::{AttemptNumber, CommandId, ItemId, StartId};
+use crate::stored::stored;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ItemState<'i> {
@@ -24,17 +24,15 @@ pub enum ItemState<'i> {
     Settled(SettledItem),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum SettledItem {
-    #[n(0)]
-    Succeeded,
-    #[n(1)]
-    Dead(#[cbor(n(0), with = "codec::reason")] Reason),
-    #[n(2)]
-    Skipped(#[cbor(n(0), with = "codec::reason")] Reason),
-    /// The step was completed without this item.
-    #[n(3)]
-    Missing(#[cbor(n(0), with = "codec::reason")] Reason),
+stored! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SettledItem {
+        Succeeded = 0,
+        Dead(Reason = 0 with "codec::reason") = 1,
+        Skipped(Reason = 0 with "codec::reason") = 2,
+        /// The step was completed without this item.
+        Missing(Reason = 0 with "codec::reason") = 3,
+    }
 }
 
 /// An item that was started and is not settled. Dereferences to its [`ItemPosition`].
@@ -49,31 +47,24 @@ pub struct ActiveItem {
     pub(super) position: Arc<ItemPosition>,
 }
 
-/// Where an item is among its commands. Items that failed alike share one position until they differ.
-#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct ItemPosition {
-    #[n(0)]
-    pub command: CommandId,
-    /// Attempts of the current command.
-    #[n(1)]
-    pub attempts: u32,
-    #[n(2)]
-    pub(super) retries: u32,
-    /// Counted from 1.
-    #[n(3)]
-    pub round: u32,
-    /// Units of the job's pool that the item has used.
-    #[n(4)]
-    pub charged: u32,
-    #[cbor(n(5), with = "codec::maybe_cause", has_nil)]
-    pub cause: Option<FailureCause>,
-    #[n(6)]
-    pub error: Option<StoredText>,
-    /// Stopped commands whose handlers are not done; the innermost is the last.
-    #[n(7)]
-    pub frames: Vec<HandlerFrame>,
-    #[n(8)]
-    pub scope: Option<Box<ItemScope>>,
+stored! {
+    /// Where an item is among its commands. Items that failed alike share one position until they differ.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ItemPosition {
+        pub command: CommandId = 0,
+        /// Attempts of the current command.
+        pub attempts: u32 = 1,
+        pub(super) retries: u32 = 2,
+        /// Counted from 1.
+        pub round: u32 = 3,
+        /// Units of the job's pool that the item has used.
+        pub charged: u32 = 4,
+        pub cause: Option<FailureCause> = 5 with "codec::maybe_cause" has_nil,
+        pub error: Option<StoredText> = 6,
+        /// Stopped commands whose handlers are not done; the innermost is the last.
+        pub frames: Vec<HandlerFrame> = 7,
+        pub scope: Option<Box<ItemScope>> = 8,
+    }
 }
 
 impl Deref for ActiveItem {
@@ -101,31 +92,25 @@ pub enum Activity {
     Undecided,
 }
 
-/// A stopped command, while its handler runs or after it has.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub struct HandlerFrame {
-    #[n(0)]
-    pub command: CommandId,
-    #[n(1)]
-    pub attempts: u32,
-    #[cbor(n(2), with = "snapshot::progress")]
-    pub progress: RetryUsage,
-    #[n(3)]
-    pub rounds: u32,
-    #[cbor(n(4), with = "codec::reason")]
-    pub reason: Reason,
-    #[n(5)]
-    pub error: StoredText,
-}
+stored! {
+    /// A stopped command, while its handler runs or after it has.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct HandlerFrame {
+        pub command: CommandId = 0,
+        pub attempts: u32 = 1,
+        pub progress: RetryUsage = 2 with "snapshot::progress",
+        pub rounds: u32 = 3,
+        pub reason: Reason = 4 with "codec::reason",
+        pub error: StoredText = 5,
+    }
 
-/// Values that commands leave for later commands.
-#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct ItemScope {
-    #[cbor(n(0), with = "snapshot::json_map")]
-    pub captured: BTreeMap<String, Value>,
-    /// Success and output.
-    #[n(1)]
-    pub outputs: BTreeMap<CommandId, (bool, String)>,
+    /// Values that commands leave for later commands.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ItemScope {
+        pub captured: BTreeMap<String, Value> = 0 with "snapshot::json_map",
+        /// Success and output.
+        pub outputs: BTreeMap<CommandId, (bool, String)> = 1,
+    }
 }
 
 impl ActiveItem {

@@ -24,7 +24,6 @@ mod starts;
 mod state;
 mod step;
 mod texts;
-mod times;
 
 pub use complete::{JobFailure, JobFailures};
 pub use hold::{Hold, Holds};
@@ -34,7 +33,6 @@ pub use plans::Plans;
 pub use queue::RetryQueue;
 pub use snapshot::SavedError;
 pub use starts::AttemptStarts;
-pub use state::{Job, JobError, JobStage};
+pub use state::{Job, JobError, JobStage, JobTimes};
 pub use step::{StepStage, StepState};
 pub use texts::TextTable;
-pub use times::JobTimes;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::{CompletionRule, Pool, PoolCeilings, PoolLimits, Reason, Seed, Timestamp};
 
 use super::complete::JobFailures;
@@ -15,13 +14,13 @@ use super::shared_positions::SharedPositions;
 use super::starts::AttemptStarts;
 use super::step::{StepStage, StepState};
 use super::texts::TextTable;
-use super::times::JobTimes;
 use crate::event::{
     EndCounts, Event, FlowRun, ImportedCommand, JobEvent, JobSubmitted, Record, WorkflowText, codec,
 };
 use crate::flow::{AttributeValue, Readiness, readiness};
 use crate::id::{CommandId, ItemId, StepId};
 use crate::plan::Plan;
+use crate::stored::stored;
 use crate::workflow::{CheckedWorkflow, Operator, Severity, Source, Workflow, WorkflowMode, check_aimed};
 
 #[derive(Clone, Debug)]
@@ -52,24 +51,33 @@ pub struct Job {
     pub failures: JobFailures,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum JobStage {
-    #[n(0)]
-    Running,
-    #[n(1)]
-    Stopping(#[cbor(n(0), with = "codec::reason")] Reason),
-    /// Left by its owner while nothing ran; can be resumed.
-    #[n(2)]
-    Suspended,
-    #[n(3)]
-    Completed,
-    /// Completed with dead letters.
-    #[n(4)]
-    Partial,
-    #[n(5)]
-    Failed,
-    #[n(6)]
-    Cancelled,
+stored! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct JobTimes {
+        pub submitted_at: Timestamp = 0 with "codec::time",
+        pub last_at: Timestamp = 1 with "codec::time",
+        /// The last event that only the owner of a running job writes. Requests of operators are recorded at
+        /// any time.
+        pub run_until: Timestamp = 2 with "codec::time",
+        /// When this run began; zero for the first.
+        pub resumed_at: Timestamp = 3 with "codec::time",
+        pub paused: Option<Timestamp> = 4 with "codec::maybe_time" has_nil,
+        /// Cleared by a redrive.
+        pub ended_at: Option<Timestamp> = 5 with "codec::maybe_time" has_nil,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum JobStage {
+        Running = 0,
+        Stopping(Reason = 0 with "codec::reason") = 1,
+        /// Left by its owner while nothing ran; can be resumed.
+        Suspended = 2,
+        Completed = 3,
+        /// Completed with dead letters.
+        Partial = 4,
+        Failed = 5,
+        Cancelled = 6,
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -110,7 +118,12 @@ impl Job {
                 ..(**submitted).clone()
             }),
             plan,
-            times: JobTimes::submitted(record.at),
+            times: JobTimes {
+                submitted_at: record.at,
+                last_at: record.at,
+                run_until: record.at,
+                ..JobTimes::default()
+            },
             stage: JobStage::Running,
             rounds: 1,
             run: 1,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use minicbor::{Decode, Encode};
 use undaunted_policy::Timestamp;
 
 use super::hold::Holds;
@@ -11,78 +10,60 @@ use super::items::Items;
 use super::queue::RetryQueue;
 use crate::event::{CompletionReached, codec};
 use crate::id::StartId;
+use crate::stored::stored;
 
-/// Encoding skips what a snapshot saves otherwise (items and holds) or derives from the items.
-#[derive(Clone, Debug, Default, Encode, Decode)]
-pub struct StepState {
-    #[n(0)]
-    pub stage: StepStage,
-    #[cbor(skip)]
-    pub items: Items,
-    /// Items that wait for a slot only are due at time zero.
-    #[cbor(skip)]
-    pub waiting: RetryQueue,
-    #[cbor(skip)]
-    pub held: Holds,
-    #[cbor(skip)]
-    pub running: u32,
-    /// The next item in input order to start.
-    #[n(1)]
-    pub cursor: u32,
-    /// Items after the cursor that were started before their turn.
-    #[n(2)]
-    pub ahead: BTreeSet<u32>,
-    #[n(3)]
-    pub succeeded: u32,
-    #[n(4)]
-    pub dead: u32,
-    #[n(5)]
-    pub skipped: u32,
-    /// Items that the step was completed without.
-    #[n(6)]
-    pub missing: u32,
-    #[cbor(n(7), with = "codec::time")]
-    pub started: Timestamp,
-    #[n(8)]
-    pub reached: Option<CompletionReached>,
-    /// Dead letters redriven after `reached`.
-    #[n(9)]
-    pub redriven: BTreeSet<u32>,
-    /// Items that were settled after the step was completed, and are counted nevertheless.
-    #[n(10)]
-    pub late: BTreeSet<u32>,
-    /// Results of a flow step's items, as JSON.
-    #[n(11)]
-    pub outputs: BTreeMap<u32, String>,
-    /// The step has failed because no step can produce a required attribute any more.
-    #[n(12)]
-    pub unreachable: bool,
-    /// How often the step was started again.
-    #[n(13)]
-    pub again: u32,
-    /// Dead letters that no longer count as failures, because others were redriven later.
-    #[n(14)]
-    pub forgiven: u32,
-}
+stored! {
+    /// Encoding skips what a snapshot saves otherwise (items and holds) or derives from the items.
+    #[derive(Clone, Debug, Default)]
+    pub struct StepState {
+        pub stage: StepStage = 0,
+        #[cbor(skip)]
+        pub items: Items,
+        /// Items that wait for a slot only are due at time zero.
+        #[cbor(skip)]
+        pub waiting: RetryQueue,
+        #[cbor(skip)]
+        pub held: Holds,
+        #[cbor(skip)]
+        pub running: u32,
+        /// The next item in input order to start.
+        pub cursor: u32 = 1,
+        /// Items after the cursor that were started before their turn.
+        pub ahead: BTreeSet<u32> = 2,
+        pub succeeded: u32 = 3,
+        pub dead: u32 = 4,
+        pub skipped: u32 = 5,
+        /// Items that the step was completed without.
+        pub missing: u32 = 6,
+        pub started: Timestamp = 7 with "codec::time",
+        pub reached: Option<CompletionReached> = 8,
+        /// Dead letters redriven after `reached`.
+        pub redriven: BTreeSet<u32> = 9,
+        /// Items that were settled after the step was completed, and are counted nevertheless.
+        pub late: BTreeSet<u32> = 10,
+        /// Results of a flow step's items, as JSON.
+        pub outputs: BTreeMap<u32, String> = 11,
+        /// The step has failed because no step can produce a required attribute any more.
+        pub unreachable: bool = 12,
+        /// How often the step was started again.
+        pub again: u32 = 13,
+        /// Dead letters that no longer count as failures, because others were redriven later.
+        pub forgiven: u32 = 14,
+    }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub enum StepStage {
-    /// Steps that this one needs are not completed.
-    #[default]
-    #[n(0)]
-    Waiting,
-    /// The items are being read; by the command with this start number, if any.
-    #[n(1)]
-    Reading(#[n(0)] Option<StartId>),
-    #[n(2)]
-    Running,
-    #[n(3)]
-    Completed,
-    #[n(4)]
-    Failed,
-    /// The condition of the step does not hold.
-    #[n(5)]
-    Skipped,
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum StepStage {
+        /// Steps that this one needs are not completed.
+        #[default]
+        Waiting = 0,
+        /// The items are being read; by the command with this start number, if any.
+        Reading(Option<StartId> = 0) = 1,
+        Running = 2,
+        Completed = 3,
+        Failed = 4,
+        /// The condition of the step does not hold.
+        Skipped = 5,
+    }
 }
 
 impl StepState {

@@ -34,46 +34,24 @@ pub fn violations_by_record(job: &Job, record: &Record) -> Vec<LawViolation> {
 }
 
 fn laws_of_job(job: &Job, event: &JobEvent) -> Vec<LawResult> {
-    match event {
-        JobEvent::Completed(_) | JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_) => {
-            vec![("a job ends when nothing runs", !job.has_running())]
-        }
-        JobEvent::Suspended => {
-            vec![("a job is suspended when no attempt needs its owner", !job.has_running_here())]
-        }
-        JobEvent::Submitted(_)
-        | JobEvent::Resumed(_)
-        | JobEvent::TextKept { .. }
-        | JobEvent::Stopping { .. }
-        | JobEvent::PolicyChanged { .. }
-        | JobEvent::Redriven { .. }
-        | JobEvent::Paused
-        | JobEvent::Unpaused { .. }
-        | JobEvent::StateImported { .. }
-        | JobEvent::PoolToppedUp { .. } => Vec::new(),
+    if event.ended().is_some() {
+        return vec![("a job ends when nothing runs", !job.has_running())];
     }
+    if *event == JobEvent::Suspended {
+        return vec![("a job is suspended when no attempt needs its owner", !job.has_running_here())];
+    }
+    Vec::new()
 }
 
 fn laws_of_step(job: &Job, event: &StepEvent) -> Vec<LawResult> {
-    match event {
-        StepEvent::Started { step, .. } => {
-            let stage = job.step(*step).map(|state| state.stage);
-            let may_start = matches!(stage, Some(StepStage::Waiting | StepStage::Reading(Some(_))));
-            vec![
-                starts_in_running_job(job),
-                ("a step starts once, or reads its input again", may_start),
-                ("a step starts after the steps that it needs", job.may_begin(*step)),
-            ]
-        }
-        StepEvent::ItemsRead { .. }
-        | StepEvent::InputFailed { .. }
-        | StepEvent::Completed { .. }
-        | StepEvent::Failed { .. }
-        | StepEvent::CompletionReached(_)
-        | StepEvent::Skipped { .. }
-        | StepEvent::Unreachable { .. }
-        | StepEvent::AttributeSet { .. } => Vec::new(),
-    }
+    let StepEvent::Started { step, .. } = event else { return Vec::new() };
+    let stage = job.step(*step).map(|state| state.stage);
+    let may_start = matches!(stage, Some(StepStage::Waiting | StepStage::Reading(Some(_))));
+    vec![
+        starts_in_running_job(job),
+        ("a step starts once, or reads its input again", may_start),
+        ("a step starts after the steps that it needs", job.may_begin(*step)),
+    ]
 }
 
 fn laws_of_item(job: &Job, event: &ItemEvent, now: Timestamp) -> Vec<LawResult> {

@@ -10,6 +10,7 @@ use super::call::{FunctionCall, HttpCall, function_call, http_call, step_call};
 use super::sub_flow::{SubFlow, sub_flow};
 use super::values::ItemValues;
 use crate::job::Job;
+use crate::stored::worded;
 use crate::workflow::template::{JsonTemplate, Reference, ShellTemplate, TextTemplate, ValueError};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -60,13 +61,15 @@ pub enum HttpBody {
     Json(JsonTemplate),
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HttpProtocol {
-    /// The status decides, the body is the output.
-    #[default]
-    Plain,
-    /// The body says `success` and has `outputs`.
-    Argyll,
+worded! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum HttpProtocol {
+        /// The status decides, the body is the output.
+        #[default]
+        Plain = "plain",
+        /// The body says `success` and has `outputs`.
+        Argyll = "argyll",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -60,7 +60,7 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
         handler: !job.plan().is_main(subject.command),
         attempt: subject.attempt.0,
         round: of.round,
-        breaker: of.pass.as_ref().map(|pass| pass.breaker.clone()),
+        breaker: of.pass.as_ref().map(|pass| job.texts.read(&pass.breaker).to_owned()),
         probe: of.pass.as_ref().is_some_and(|pass| pass.probe),
         at: InstantView(of.began),
         ended_at: of.outcome.as_ref().map(|outcome| InstantView(outcome.at)),

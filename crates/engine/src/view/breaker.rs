@@ -43,7 +43,7 @@ pub struct BreakerSettingsView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BreakerHistoryView {
     #[serde(flatten)]
-    current: BreakerView,
+    pub current: BreakerView,
     pub history: Vec<BreakerChangeView>,
 }
 
@@ -100,10 +100,6 @@ impl BreakerHistoryView {
             current: BreakerView::of(name, &journal.state),
             history: changes.map(|(seq, change)| BreakerChangeView::of(*seq, change)).collect(),
         }
-    }
-
-    pub const fn now(&self) -> &BreakerView {
-        &self.current
     }
 }
 

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::flow_item::object;
+use super::flow_item::{object, put_some};
 use super::flow_plan::{AttributeLinks, attribute_links};
 use super::time::InstantView;
 use crate::catalog::{Catalog, FlowEntry, FlowLifecycle, StepHealth};
@@ -18,26 +18,10 @@ pub struct CatalogView {
     steps: BTreeMap<String, Value>,
     attributes: BTreeMap<String, AttributeLinks>,
     health: BTreeMap<String, StepHealthView>,
-    active: BTreeMap<String, ActiveFlow>,
-    deactivated: Vec<DeactivatedFlow>,
+    active: BTreeMap<String, Value>,
+    deactivated: Vec<Value>,
     archiving: BTreeMap<String, InstantView>,
     flow_digests: BTreeMap<String, FlowDigest>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct ActiveFlow {
-    started_at: InstantView,
-    last_active: InstantView,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_flow_id: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct DeactivatedFlow {
-    flow_id: String,
-    deactivated_at: InstantView,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_flow_id: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -105,18 +89,17 @@ impl CatalogView {
         let _ = self.flow_digests.insert(flow.to_owned(), digest);
         match entry.lifecycle {
             FlowLifecycle::Active => {
-                let active = ActiveFlow {
-                    started_at: InstantView(entry.since),
-                    last_active: InstantView(entry.updated),
-                    parent_flow_id: entry.parent.clone(),
-                };
+                let (since, updated) = (InstantView(entry.since), InstantView(entry.updated));
+                let mut active = json!({ "started_at": since, "last_active": updated });
+                put_some(&mut active, "parent_flow_id", entry.parent.as_ref());
                 let _ = self.active.insert(flow.to_owned(), active);
             }
-            FlowLifecycle::Deactivated => self.deactivated.push(DeactivatedFlow {
-                flow_id: flow.to_owned(),
-                deactivated_at: InstantView(entry.updated),
-                parent_flow_id: entry.parent.clone(),
-            }),
+            FlowLifecycle::Deactivated => {
+                let mut deactivated =
+                    json!({ "flow_id": flow, "deactivated_at": InstantView(entry.updated) });
+                put_some(&mut deactivated, "parent_flow_id", entry.parent.as_ref());
+                self.deactivated.push(deactivated);
+            }
             FlowLifecycle::Archiving => {
                 let _ = self.archiving.insert(flow.to_owned(), InstantView(entry.updated));
             }

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use minicbor::{Decode, Encode};
 use serde::{Serialize, Serializer};
 use undaunted_policy::{FailureCause, FailureClass, Reason};
 
 use crate::event::{AttemptFailed, Event, ItemEvent, Record, StepEvent, codec};
 use crate::job::Job;
+use crate::stored::stored;
 
 /// Upper bounds of the delays in each bucket. The last bucket, of longer delays, has none.
 pub const DELAY_BOUNDS: [Duration; 12] = [
@@ -28,47 +28,37 @@ pub const DELAY_BOUNDS: [Duration; 12] = [
     Duration::from_hours(2),
 ];
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Encode, Decode)]
-pub struct JobCounters {
-    /// Attempts that have ended, by outcome.
-    #[n(0)]
-    pub attempts: BTreeMap<String, u64>,
-    #[n(1)]
-    pub retries_scheduled: u64,
-    #[n(2)]
-    pub delays: DelayCounts,
-    /// Retries charged to the pool.
-    #[n(3)]
-    pub retries_charged: u32,
-    /// Retries that the pool has refused.
-    #[n(4)]
-    pub retries_refused: u64,
-    /// Completions by a rule, by reason.
-    #[n(5)]
-    pub completions: BTreeMap<String, u64>,
-    #[n(6)]
-    pub last_completion: Option<CompletionShare>,
-}
+stored! {
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct JobCounters {
+        /// Attempts that have ended, by outcome.
+        pub attempts: BTreeMap<String, u64> = 0,
+        pub retries_scheduled: u64 = 1,
+        pub delays: DelayCounts = 2,
+        /// Retries charged to the pool.
+        pub retries_charged: u32 = 3,
+        /// Retries that the pool has refused.
+        pub retries_refused: u64 = 4,
+        /// Completions by a rule, by reason.
+        pub completions: BTreeMap<String, u64> = 5,
+        pub last_completion: Option<CompletionShare> = 6,
+    }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Encode, Decode)]
-pub struct DelayCounts {
-    /// Not cumulative.
-    #[n(0)]
-    pub counts: [u64; DELAY_BOUNDS.len() + 1],
-    /// In seconds in JSON.
-    #[n(1)]
-    #[cbor(with = "codec::span")]
-    #[serde(serialize_with = "seconds")]
-    pub sum: Duration,
-}
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct DelayCounts {
+        /// Not cumulative.
+        pub counts: [u64; DELAY_BOUNDS.len() + 1] = 0,
+        /// In seconds in JSON.
+        #[serde(serialize_with = "seconds")]
+        pub sum: Duration = 1 with "codec::span",
+    }
 
-/// The items that had succeeded when a rule completed their step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Encode, Decode)]
-pub struct CompletionShare {
-    #[n(0)]
-    pub completed: u64,
-    #[n(1)]
-    pub target: u64,
+    /// The items that had succeeded when a rule completed their step.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub struct CompletionShare {
+        pub completed: u64 = 0,
+        pub target: u64 = 1,
+    }
 }
 
 impl JobCounters {
@@ -77,54 +67,28 @@ impl JobCounters {
         if let Some(pool) = &job.pool {
             self.retries_charged = self.retries_charged.max(pool.consumed);
         }
-        match &record.event {
-            Event::Item(event) => self.fold_item_event(event),
-            Event::Step(StepEvent::CompletionReached(reached)) => {
-                count(&mut self.completions, reached.completion().reason.word());
-                self.last_completion =
-                    Some(CompletionShare { completed: reached.completed, target: reached.target });
-            }
-            Event::Step(
-                StepEvent::Started { .. }
-                | StepEvent::ItemsRead { .. }
-                | StepEvent::InputFailed { .. }
-                | StepEvent::Completed { .. }
-                | StepEvent::Failed { .. }
-                | StepEvent::Skipped { .. }
-                | StepEvent::Unreachable { .. }
-                | StepEvent::AttributeSet { .. },
-            )
-            | Event::Job(_)
-            | Event::Breaker(_) => {}
+        if let Event::Item(event) = &record.event {
+            self.fold_item_event(event);
+        }
+        if let Event::Step(StepEvent::CompletionReached(reached)) = &record.event {
+            count(&mut self.completions, reached.completion().reason.word());
+            self.last_completion =
+                Some(CompletionShare { completed: reached.completed, target: reached.target });
         }
     }
 
     fn fold_item_event(&mut self, event: &ItemEvent) {
-        match event {
-            ItemEvent::AttemptSucceeded(_) => count(&mut self.attempts, "succeeded"),
-            ItemEvent::AttemptFailed(failed) => count(&mut self.attempts, outcome(failed)),
-            ItemEvent::RetryScheduled(retrying) => {
-                self.retries_scheduled = self.retries_scheduled.saturating_add(1);
-                self.delays.take(retrying.delay);
-            }
-            ItemEvent::CommandStopped(stopped) => {
-                let pool = [Reason::JobBudgetExhausted, Reason::WorkflowBudgetExhausted];
-                if pool.contains(&stopped.reason) {
-                    self.retries_refused = self.retries_refused.saturating_add(1);
-                }
-            }
-            ItemEvent::AttemptStarted(_)
-            | ItemEvent::AttemptAccepted { .. }
-            | ItemEvent::CommandRepeated { .. }
-            | ItemEvent::CommandRecovered { .. }
-            | ItemEvent::Succeeded { .. }
-            | ItemEvent::DeadLettered { .. }
-            | ItemEvent::Skipped { .. }
-            | ItemEvent::Redriven { .. }
-            | ItemEvent::Dropped { .. }
-            | ItemEvent::Held(_)
-            | ItemEvent::Released(_)
-            | ItemEvent::LateResult(_) => {}
+        if let ItemEvent::AttemptSucceeded(_) = event {
+            count(&mut self.attempts, "succeeded");
+        } else if let ItemEvent::AttemptFailed(failed) = event {
+            count(&mut self.attempts, outcome(failed));
+        } else if let ItemEvent::RetryScheduled(retrying) = event {
+            self.retries_scheduled = self.retries_scheduled.saturating_add(1);
+            self.delays.take(retrying.delay);
+        } else if let ItemEvent::CommandStopped(stopped) = event
+            && matches!(stopped.reason, Reason::JobBudgetExhausted | Reason::WorkflowBudgetExhausted)
+        {
+            self.retries_refused = self.retries_refused.saturating_add(1);
         }
     }
 }

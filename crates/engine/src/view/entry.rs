@@ -11,7 +11,7 @@ use super::history::{AttemptFailure, BreakerHold, HandlerSuccess, History, PastA
 use super::rule::rule_in_words;
 use super::status::ItemStatus;
 use super::time::{InstantView, MillisView};
-use crate::event::RetryArithmetic;
+use crate::event::{RetryArithmetic, StoredText};
 use crate::id::{CommandId, ItemId};
 
 /// The most retries in a forecast.
@@ -119,17 +119,17 @@ impl EntryBuilder<'_> {
             }
         };
         for stop in stops {
-            put(stop.of.command, self.stop(stop));
+            put(stop.stopped.of.command, self.stop(stop));
         }
         for mend in mends {
             put(mend.of.command, self.mend(*mend));
         }
         for hold in holds {
-            put(hold.of.command, self.held(hold));
+            put(hold.held.of.command, self.held(hold));
         }
         for hold in holds {
             if let Some(view) = self.released(hold) {
-                put(hold.of.command, view);
+                put(hold.held.of.command, view);
             }
         }
         for attempt in attempts {
@@ -145,6 +145,10 @@ impl EntryBuilder<'_> {
         command_id(self.context.job, command).unwrap_or_default()
     }
 
+    fn text(&self, text: &StoredText) -> String {
+        self.context.job.texts.read(text).to_owned()
+    }
+
     fn attempt(&self, of: &PastAttempt) -> EntryView {
         let failure = of.failure();
         EntryView::Attempt(Box::new(AttemptEntry {
@@ -157,17 +161,17 @@ impl EntryBuilder<'_> {
         }))
     }
 
-    fn stop(&self, of: &StopRecord) -> EntryView {
-        let sum = of.sum.as_ref();
+    fn stop(&self, StopRecord { at, stopped }: &StopRecord) -> EntryView {
+        let sum = stopped.sum.as_ref();
         EntryView::Stop(Box::new(StopEntry {
-            command: self.command(of.of.command),
-            attempt: of.of.attempt.0,
-            at: InstantView(of.at),
-            reason: of.reason,
-            error: of.error.clone(),
-            rule: of.rule,
-            handled: of.handled,
-            decision: sum.map(|sum| DecisionView::refused(sum, Some(of.reason))),
+            command: self.command(stopped.of.command),
+            attempt: stopped.of.attempt.0,
+            at: InstantView(*at),
+            reason: stopped.reason,
+            error: self.text(&stopped.error),
+            rule: stopped.rule,
+            handled: stopped.handler.is_some(),
+            decision: sum.map(|sum| DecisionView::refused(sum, Some(stopped.reason))),
         }))
     }
 
@@ -180,27 +184,27 @@ impl EntryBuilder<'_> {
         })
     }
 
-    fn held(&self, hold: &BreakerHold) -> EntryView {
+    fn held(&self, BreakerHold { at, held, .. }: &BreakerHold) -> EntryView {
         EntryView::Held(Box::new(HeldEntry {
-            command: self.command(hold.of.command),
-            attempt: hold.of.attempt.0,
-            at: InstantView(hold.at),
-            breaker: hold.breaker.clone(),
-            why: if hold.sum.is_some() { "rule" } else { "open" },
-            until: hold.until.map(InstantView),
-            expires_at: hold.expires.map(InstantView),
-            attempts_left: hold.left,
-            decision: hold.sum.as_ref().map(DecisionView::held),
+            command: self.command(held.of.command),
+            attempt: held.of.attempt.0,
+            at: InstantView(*at),
+            breaker: self.text(&held.breaker),
+            why: if held.sum.is_some() { "rule" } else { "open" },
+            until: held.until.map(InstantView),
+            expires_at: held.expires.map(InstantView),
+            attempts_left: held.left,
+            decision: held.sum.as_ref().map(DecisionView::held),
         }))
     }
 
     fn released(&self, hold: &BreakerHold) -> Option<EntryView> {
         let (at, time) = hold.released?;
         Some(EntryView::Released(ReleasedEntry {
-            command: self.command(hold.of.command),
-            attempt: hold.of.attempt.0,
+            command: self.command(hold.held.of.command),
+            attempt: hold.held.of.attempt.0,
             at: InstantView(at),
-            breaker: hold.breaker.clone(),
+            breaker: self.text(&hold.held.breaker),
             held_ms: MillisView(time),
         }))
     }
@@ -217,7 +221,7 @@ impl EntryBuilder<'_> {
     fn bound(&self, attempt: &PastAttempt) -> Option<u64> {
         let of = attempt.of;
         let stops = self.history.stops.iter();
-        let mut sums = stops.filter(|stop| stop.of == of).map(|stop| stop.sum);
+        let mut sums = stops.filter(|stop| stop.stopped.of == of).map(|stop| stop.stopped.sum);
         let applied = attempt.retry.map(|planned| planned.sum);
         let bound = if let Some(sum) = applied.or_else(|| sums.next().flatten()) {
             u64::from(sum.allowed?).saturating_add(1)
@@ -263,8 +267,8 @@ impl EntryBuilder<'_> {
         let mut stops = history.stops.iter();
         let mut holds = history.holds.iter();
         let is_decided = attempt.retry.is_some()
-            || stops.any(|stop| stop.of == of && Some(stop.at) == end)
-            || holds.any(|hold| hold.of == of && Some(hold.at) == end);
+            || stops.any(|stop| stop.stopped.of == of && Some(stop.at) == end)
+            || holds.any(|hold| hold.held.of == of && Some(hold.at) == end);
         if is_decided {
             return None;
         }

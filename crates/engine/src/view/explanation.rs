@@ -11,9 +11,7 @@ use super::job::{count, waiting};
 use super::line::{argv, workflow_path};
 use super::projection::Projection;
 use super::report::{CompletionView, MissingItem, missing, summary};
-use super::shared::{
-    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
-};
+use super::shared::{LISTED, LateView, SharedLimits, all_held};
 use super::status::LiveJobStatus;
 use super::time::{InstantView, MillisView};
 use crate::id::ItemId;
@@ -42,12 +40,8 @@ pub struct JobExplanation {
     pub missing: Vec<MissingItem>,
     pub missing_total: u64,
     pub completion: Option<CompletionView>,
-    pub pool: Option<PoolView>,
-    pub breakers: Vec<JobBreakerView>,
-    pub best_effort: Option<BestEffortView>,
-    pub tolerance: Option<ToleranceView>,
-    pub deadline: Option<InstantView>,
-    pub item_deadline_ms: Option<MillisView>,
+    #[serde(flatten)]
+    pub limits: SharedLimits,
     pub late: Vec<LateView>,
     pub late_total: u64,
     pub look: Vec<InspectedItemView>,
@@ -76,7 +70,6 @@ impl JobExplanation {
     pub fn of(context: &ViewContext<'_>) -> Self {
         let ViewContext { job, projection, .. } = *context;
         let report = summary(job);
-        let limits = SharedLimits::of(context);
         let inspected = to_inspect(job).into_iter();
         let late = projection.late.iter();
         let waits = job.steps.iter().map(|step| step.waiting.len());
@@ -107,26 +100,10 @@ impl JobExplanation {
             missing: missing(job).map(|it| it.named(job)).take(LISTED).collect(),
             missing_total: count(missing(job).count()),
             completion: report.completion,
-            pool: limits.pool,
-            breakers: limits.breakers,
-            best_effort: limits.best_effort,
-            tolerance: limits.tolerance,
-            deadline: limits.deadline,
-            item_deadline_ms: limits.item_deadline_ms,
+            limits: SharedLimits::of(context),
             late: late.take(LISTED).map(|it| LateView::of(job, it)).collect(),
             late_total: count(projection.late.len()),
             look: inspected.map(|item| InspectedItemView::of(context, item)).collect(),
-        }
-    }
-
-    pub fn limits(&self) -> SharedLimits {
-        SharedLimits {
-            pool: self.pool,
-            breakers: self.breakers.clone(),
-            best_effort: self.best_effort.clone(),
-            tolerance: self.tolerance,
-            deadline: self.deadline,
-            item_deadline_ms: self.item_deadline_ms,
         }
     }
 }

@@ -1,72 +1,20 @@
 //! A flow in the HTTP API.
 //!
 //! Made from the state of the job and from its projection, which must follow all items. All times are stored ones.
-//! Keys are in alphabetical order.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use undaunted_policy::Reason;
 
-use super::flow_item::{WorkItemView, token, work_item};
-use super::flow_plan::{PlanView, flow_plan};
+use super::flow_item::{put_some, token, work_item};
+use super::flow_plan::flow_plan;
 use super::projection::{Projection, StepFailure, StepHistory};
 use super::time::rfc3339;
 use crate::catalog::FlowEntry;
 use crate::id::StepId;
 use crate::job::{Job, JobStage, StepStage};
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FlowView {
-    attributes: BTreeMap<String, FlowAttributeView>,
-    completed_at: Option<String>,
-    created_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    executions: BTreeMap<String, ExecutionView>,
-    id: String,
-    labels: BTreeMap<String, String>,
-    last_updated: String,
-    metadata: MetadataView,
-    plan: PlanView,
-    status: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct FlowAttributeView {
-    set_at: String,
-    /// Null for an attribute in `init`.
-    step: Option<String>,
-    value: Value,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct MetadataView {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_flow_id: Option<String>,
-}
-
-/// The execution of a step.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct ExecutionView {
-    completed_at: Option<String>,
-    /// In milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    inputs: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outputs: Option<Map<String, Value>>,
-    started_at: Option<String>,
-    status: &'static str,
-    /// By token.
-    work_items: BTreeMap<String, WorkItemView>,
-}
-
 /// Labels and parent come from the catalog entry of the flow.
-pub fn flow(job: &Job, projection: &Projection, entry: Option<&FlowEntry>) -> FlowView {
+pub fn flow(job: &Job, projection: &Projection, entry: Option<&FlowEntry>) -> Value {
     let flow = job.workflow().flow.as_ref();
     let planned = flow.into_iter().flat_map(|flow| &flow.plan);
     let executions = planned.filter_map(|place| {
@@ -74,57 +22,60 @@ pub fn flow(job: &Job, projection: &Projection, entry: Option<&FlowEntry>) -> Fl
         let name = job.plan().step(step)?.name.clone();
         Some((name, execution(job, projection, step)?))
     });
-    FlowView {
-        attributes: attributes(job, projection),
-        completed_at: projection.end.as_ref().map(|end| rfc3339(end.at)),
-        created_at: rfc3339(job.times.submitted_at),
-        error: error(job, projection),
-        executions: executions.collect(),
-        id: job.id().to_owned(),
-        labels: entry.map(|entry| entry.labels.clone()).unwrap_or_default(),
-        last_updated: rfc3339(job.times.last_at),
-        metadata: MetadataView { parent_flow_id: entry.and_then(|entry| entry.parent.clone()) },
-        plan: flow_plan(job),
-        status: status(job.stage),
-    }
+    let mut metadata = json!({});
+    put_some(&mut metadata, "parent_flow_id", entry.and_then(|entry| entry.parent.as_ref()));
+    let mut view = json!({
+        "attributes": attributes(job, projection),
+        "completed_at": projection.end.as_ref().map(|end| rfc3339(end.at)),
+        "created_at": rfc3339(job.times.submitted_at),
+        "executions": executions.collect::<Map<_, _>>(),
+        "id": job.id(),
+        "labels": entry.map(|entry| entry.labels.clone()).unwrap_or_default(),
+        "last_updated": rfc3339(job.times.last_at),
+        "metadata": metadata,
+        "plan": flow_plan(job),
+        "status": status(job.stage),
+    });
+    put_some(&mut view, "error", error(job, projection));
+    view
 }
 
-fn attributes(job: &Job, projection: &Projection) -> BTreeMap<String, FlowAttributeView> {
+fn attributes(job: &Job, projection: &Projection) -> Map<String, Value> {
     let attributes = job.attributes.iter().map(|(name, given)| {
         let step = given.step.and_then(|step| job.plan().step(step));
         let set_at = projection.set_at.get(name).copied();
-        let view = FlowAttributeView {
-            set_at: rfc3339(set_at.unwrap_or(job.times.submitted_at)),
-            step: step.map(|step| step.name.clone()),
-            value: given.value.clone(),
-        };
+        let view = json!({
+            "set_at": rfc3339(set_at.unwrap_or(job.times.submitted_at)),
+            // Null for an attribute in `init`.
+            "step": step.map(|step| step.name.as_str()),
+            "value": given.value,
+        });
         (name.clone(), view)
     });
     attributes.collect()
 }
 
-fn execution(job: &Job, projection: &Projection, step: StepId) -> Option<ExecutionView> {
+/// The execution of a step, with its work items by token.
+fn execution(job: &Job, projection: &Projection, step: StepId) -> Option<Value> {
     let state = job.step(step)?;
     let items = state.items.iter().map(|(index, found)| {
         let item = step.item(index);
         let history = projection.items.items.get(&item);
-        let view = work_item(state, index, found, history);
-        (token(job, projection, item), view)
+        (token(job, projection, item), work_item(state, index, found, history))
     });
-    let items = items.collect();
-    let outputs = (state.stage == StepStage::Completed).then(|| given(job, step));
     let none = StepHistory::default();
     let history = projection.steps.get(&step).unwrap_or(&none);
-    Some(ExecutionView {
-        completed_at: history.ended.map(rfc3339),
-        duration: history.millis(),
-        error: history.error(),
-        inputs: history.inputs.clone(),
-        outputs,
-        started_at: history.started.map(rfc3339),
-        status: stage(state.stage),
-        work_items: items,
-    })
+    let mut view = json!({
+        "completed_at": history.ended.map(rfc3339),
+        "inputs": history.inputs,
+        "started_at": history.started.map(rfc3339),
+        "status": stage(state.stage),
+        "work_items": items.collect::<Map<_, _>>(),
+    });
+    put_some(&mut view, "duration", history.millis());
+    put_some(&mut view, "error", history.error());
+    put_some(&mut view, "outputs", (state.stage == StepStage::Completed).then(|| given(job, step)));
+    Some(view)
 }
 
 /// The attributes that a step has set.
@@ -138,15 +89,8 @@ pub(super) fn given(job: &Job, step: StepId) -> Map<String, Value> {
 
 /// Why the flow has failed.
 pub(super) fn error(job: &Job, projection: &Projection) -> Option<String> {
-    match job.stage {
-        JobStage::Failed | JobStage::Cancelled => {}
-        JobStage::Running
-        | JobStage::Stopping(_)
-        | JobStage::Suspended
-        | JobStage::Completed
-        | JobStage::Partial => {
-            return None;
-        }
+    if !matches!(job.stage, JobStage::Failed | JobStage::Cancelled) {
+        return None;
     }
     let end = projection.end.as_ref()?;
     let failed = projection.failed.filter(|_| job.failures.stopped.is_none());

@@ -12,13 +12,13 @@ use undaunted_policy::FailureClass;
 use super::context::step_name;
 use super::flow::{error, given};
 use super::flow_item::{object, token};
-use super::flow_plan::{PlanView, flow_plan};
+use super::flow_plan::flow_plan;
 use super::history::History;
 use super::projection::{Projection, StepHistory};
 use super::time::rfc3339;
 use crate::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
 use crate::id::StepId;
-use crate::job::Job;
+use crate::job::{Job, JobStage};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowEventView {
@@ -32,43 +32,9 @@ pub struct FlowEventView {
     kind: &'static str,
 }
 
-/// Each kind of event has some of these.
+/// Fields by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct FlowEventData {
-    /// In milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    flow_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    init: Option<BTreeMap<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inputs: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_retry_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outputs: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<PlanView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_count: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Value>,
-    /// The inputs of each item, by token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    work_items: Option<BTreeMap<String, Value>>,
-}
+struct FlowEventData(BTreeMap<&'static str, Value>);
 
 /// The event of a record, if it is one. Job and projection have applied the record.
 pub fn flow_event(
@@ -77,7 +43,8 @@ pub fn flow_event(
     version: u64,
     record: &Record,
 ) -> Option<FlowEventView> {
-    let mut data = FlowEventData { flow_id: job.id().to_owned(), ..FlowEventData::default() };
+    let mut data = FlowEventData::default();
+    data.put("flow_id", job.id());
     let kind = match &record.event {
         Event::Job(event) => data.add_job(job, projection, event),
         Event::Step(event) => data.add_step(job, projection, event),
@@ -95,37 +62,37 @@ pub fn flow_event(
 
 /// Each method returns the type of the event, if the record is one.
 impl FlowEventData {
+    fn put(&mut self, name: &'static str, value: impl Serialize) {
+        // The keys of every value are texts, so it is always JSON.
+        let _ = self.0.insert(name, serde_json::to_value(value).unwrap_or_default());
+    }
+
     fn add_job(&mut self, job: &Job, projection: &Projection, event: &JobEvent) -> Option<&'static str> {
-        match event {
-            JobEvent::Submitted(_) => {
-                self.plan = Some(flow_plan(job));
-                self.init = job.workflow().flow.as_ref().map(|flow| flow.init.clone());
-                Some("flow_started")
+        if let JobEvent::Submitted(_) = event {
+            self.put("plan", flow_plan(job));
+            if let Some(flow) = &job.workflow().flow {
+                self.put("init", &flow.init);
             }
-            JobEvent::Completed(_) | JobEvent::Partial(_) => {
-                self.result = Some(result(job));
-                Some("flow_completed")
-            }
-            JobEvent::Failed(_) | JobEvent::Cancelled(_) => {
-                self.error = Some(error(job, projection).unwrap_or_default());
-                Some("flow_failed")
-            }
-            JobEvent::Resumed(_)
-            | JobEvent::TextKept { .. }
-            | JobEvent::Stopping { .. }
-            | JobEvent::Suspended
-            | JobEvent::PolicyChanged { .. }
-            | JobEvent::Redriven { .. }
-            | JobEvent::Paused
-            | JobEvent::Unpaused { .. }
-            | JobEvent::StateImported { .. }
-            | JobEvent::PoolToppedUp { .. } => None,
+            return Some("flow_started");
+        }
+        let (stage, _) = event.ended()?;
+        if matches!(stage, JobStage::Completed | JobStage::Partial) {
+            self.put("result", result(job));
+            return Some("flow_completed");
+        }
+        self.put("error", error(job, projection).unwrap_or_default());
+        Some("flow_failed")
+    }
+
+    fn put_step(&mut self, job: &Job, step: StepId) {
+        if let Some(name) = step_name(job, step) {
+            self.put("step_id", name);
         }
     }
 
     fn add_step(&mut self, job: &Job, projection: &Projection, event: &StepEvent) -> Option<&'static str> {
         let step = event.step();
-        self.step_id = step_name(job, step);
+        self.put_step(job, step);
         let before = projection.steps.get(&step);
         Some(match event {
             StepEvent::ItemsRead { last: true, .. } => {
@@ -133,21 +100,21 @@ impl FlowEventData {
                 "step_started"
             }
             StepEvent::Completed { .. } => {
-                self.outputs = Some(Value::Object(given(job, step)));
-                self.duration = Some(before.and_then(StepHistory::millis).unwrap_or_default());
+                self.put("outputs", given(job, step));
+                self.put("duration", before.and_then(StepHistory::millis).unwrap_or_default());
                 "step_completed"
             }
             StepEvent::Failed { .. } | StepEvent::Unreachable { .. } | StepEvent::InputFailed { .. } => {
-                self.error = Some(before.and_then(StepHistory::error).unwrap_or_default());
+                self.put("error", before.and_then(StepHistory::error).unwrap_or_default());
                 "step_failed"
             }
             StepEvent::Skipped { .. } => {
-                self.reason = Some("predicate returned false");
+                self.put("reason", "predicate returned false");
                 "step_skipped"
             }
             StepEvent::AttributeSet { name, value, .. } => {
-                self.key = Some(name.clone());
-                self.value = Some(serde_json::from_str(value).unwrap_or_default());
+                self.put("key", name.clone());
+                self.put("value", serde_json::from_str::<Value>(value).unwrap_or_default());
                 "attribute_set"
             }
             StepEvent::Started { .. }
@@ -164,38 +131,39 @@ impl FlowEventData {
                 (token(job, projection, step.item(index)), inputs)
             })
         });
-        self.work_items = Some(items.collect());
+        self.put("work_items", items.collect::<BTreeMap<_, _>>());
         let begun = projection.steps.get(&step);
         let inputs = begun.map(|begun| begun.inputs.clone());
-        self.inputs = Some(Value::Object(inputs.unwrap_or_default()));
+        self.put("inputs", inputs.unwrap_or_default());
     }
 
     fn add_item(&mut self, job: &Job, projection: &Projection, event: &ItemEvent) -> Option<&'static str> {
         let item = event.item();
         let history = projection.items.items.get(&item);
-        let error = || Some(history.and_then(History::error).unwrap_or_default());
+        let error = || history.and_then(History::error).unwrap_or_default();
         let kind = match event {
             ItemEvent::AttemptStarted(_) => {
-                let step = job.step(item.step);
-                self.inputs = step.map(|step| object(step.items.input(item.index)));
+                if let Some(step) = job.step(item.step) {
+                    self.put("inputs", object(step.items.input(item.index)));
+                }
                 "work_started"
             }
             ItemEvent::AttemptSucceeded(done) if done.next.is_none() => {
-                self.outputs = Some(object(done.output.as_deref().unwrap_or("{}")));
+                self.put("outputs", object(done.output.as_deref().unwrap_or("{}")));
                 "work_succeeded"
             }
             ItemEvent::AttemptFailed(failed) if failed.class != FailureClass::Permanent => {
-                self.error = error();
+                self.put("error", error());
                 "work_not_completed"
             }
             ItemEvent::RetryScheduled(retrying) => {
-                self.retry_count = Some(retrying.sum.retry);
-                self.next_retry_at = Some(rfc3339(retrying.due));
-                self.error = error();
+                self.put("retry_count", retrying.sum.retry);
+                self.put("next_retry_at", rfc3339(retrying.due));
+                self.put("error", error());
                 "retry_scheduled"
             }
             ItemEvent::DeadLettered { .. } => {
-                self.error = error();
+                self.put("error", error());
                 "work_failed"
             }
             ItemEvent::AttemptSucceeded(_)
@@ -212,8 +180,8 @@ impl FlowEventData {
             | ItemEvent::Released(_)
             | ItemEvent::LateResult(_) => return None,
         };
-        self.step_id = step_name(job, item.step);
-        self.token = Some(token(job, projection, item));
+        self.put_step(job, item.step);
+        self.put("token", token(job, projection, item));
         Some(kind)
     }
 }

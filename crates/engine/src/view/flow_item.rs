@@ -4,7 +4,7 @@
 //! the other one restarts, shows its earlier end until it has a newer outcome.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use super::history::{AttemptFailure, AttemptOutcome, History, ItemEnd, PastAttempt};
@@ -15,18 +15,11 @@ use crate::id::ItemId;
 use crate::job::{Activity, ItemState, Job, SettledItem, StepState};
 use crate::task::{as_uuid, receipt_token};
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct WorkItemView {
-    completed_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    inputs: Value,
-    next_retry_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outputs: Option<Value>,
-    retry_count: u32,
-    started_at: Option<String>,
-    status: &'static str,
+/// Adds a field that is left out without a value.
+pub(super) fn put_some(view: &mut Value, name: &str, value: Option<impl Serialize>) {
+    if let (Some(view), Some(value)) = (view.as_object_mut(), value) {
+        let _ = view.insert(name.to_owned(), json!(value));
+    }
 }
 
 pub(super) fn work_item(
@@ -34,21 +27,22 @@ pub(super) fn work_item(
     index: u32,
     found: ItemState<'_>,
     history: Option<&History>,
-) -> WorkItemView {
+) -> Value {
     let outputs = matches!(found, ItemState::Settled(SettledItem::Succeeded)).then(|| {
         let outputs = state.outputs.get(&index);
         object(outputs.map_or("{}", String::as_str))
     });
-    WorkItemView {
-        completed_at: history.and_then(History::ended_at).map(rfc3339),
-        error: history.and_then(History::error),
-        inputs: object(state.items.input(index)),
-        next_retry_at: history.and_then(History::due).map(rfc3339),
-        outputs,
-        retry_count: history.map(History::retries).unwrap_or_default(),
-        started_at: history.and_then(History::started_at).map(rfc3339),
-        status: status(found),
-    }
+    let mut view = json!({
+        "completed_at": history.and_then(History::ended_at).map(rfc3339),
+        "inputs": object(state.items.input(index)),
+        "next_retry_at": history.and_then(History::due).map(rfc3339),
+        "retry_count": history.map(History::retries).unwrap_or_default(),
+        "started_at": history.and_then(History::started_at).map(rfc3339),
+        "status": status(found),
+    });
+    put_some(&mut view, "error", history.and_then(History::error));
+    put_some(&mut view, "outputs", outputs);
+    view
 }
 
 fn status(found: ItemState<'_>) -> &'static str {

@@ -3,23 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::flow_item::put_some;
+use crate::flow::Predicate;
 use crate::id::StepId;
 use crate::job::Job;
 use crate::workflow::{Attribute, AttributeRole, FlowStep, FlowStepKind, StepWork, Workflow};
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PlanView {
-    attributes: BTreeMap<String, AttributeLinks>,
-    /// Always empty: no step that leads to a goal is excluded.
-    excluded: Map<String, Value>,
-    goals: Vec<String>,
-    /// Required attributes that neither a step nor `init` sets.
-    required: Vec<String>,
-    /// Definitions, verbatim if the text of the flow is JSON.
-    steps: BTreeMap<String, Value>,
-}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AttributeLinks {
@@ -27,65 +17,9 @@ pub struct AttributeLinks {
     providers: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct DefinitionView<'a> {
-    attributes: BTreeMap<&'a str, AttributeDefinition<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flow: Option<SubFlowDefinition<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http: Option<HttpDefinition<'a>>,
-    id: &'a str,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    labels: &'a BTreeMap<String, String>,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    predicate: Option<PredicateDefinition<'a>>,
-    #[serde(rename = "type")]
-    kind: &'static str,
-}
-
-#[derive(Serialize)]
-struct HttpDefinition<'a> {
-    endpoint: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    health_check: Option<&'a str>,
-    /// In milliseconds.
-    timeout: u64,
-}
-
-#[derive(Serialize)]
-struct SubFlowDefinition<'a> {
-    goals: &'a [String],
-}
-
-#[derive(Serialize)]
-struct PredicateDefinition<'a> {
-    language: &'static str,
-    script: &'a str,
-}
-
-#[derive(Serialize)]
-struct AttributeDefinition<'a> {
-    /// As JSON.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    default: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    for_each: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mapping: Option<MappingDefinition<'a>>,
-    role: &'static str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-}
-
-#[derive(Serialize)]
-struct MappingDefinition<'a> {
-    name: &'a str,
-}
-
-pub fn flow_plan(job: &Job) -> PlanView {
+pub fn flow_plan(job: &Job) -> Value {
     let Some(flow) = &job.workflow().flow else {
-        return PlanView::default();
+        return plan(&[], &[], std::iter::empty(), "");
     };
     let planned = flow.plan.iter().filter_map(|place| {
         let number = StepId::at(*place);
@@ -102,16 +36,12 @@ pub fn flow_plan(job: &Job) -> PlanView {
         needed && !given.contains(name) && !begun_with
     });
     let required: BTreeSet<&String> = required.map(|(name, _)| name).collect();
-    PlanView::of(
-        &flow.goals,
-        required.into_iter().cloned().collect(),
-        planned.iter().copied(),
-        &job.submitted().text,
-    )
+    let required: Vec<String> = required.into_iter().cloned().collect();
+    plan(&flow.goals, &required, planned.iter().copied(), &job.submitted().text)
 }
 
 /// The plan of a flow that was not started.
-pub fn plan_preview(workflow: &Workflow, text: &str, required: Vec<String>) -> PlanView {
+pub fn plan_preview(workflow: &Workflow, text: &str, required: &[String]) -> Value {
     let flow = workflow.flow.as_ref();
     let planned = flow.into_iter().flat_map(|flow| &flow.plan);
     let planned = planned.filter_map(|place| {
@@ -122,30 +52,31 @@ pub fn plan_preview(workflow: &Workflow, text: &str, required: Vec<String>) -> P
         }
     });
     let goals = flow.map(|flow| flow.goals.as_slice());
-    PlanView::of(goals.unwrap_or_default(), required, planned, text)
+    plan(goals.unwrap_or_default(), required, planned, text)
 }
 
-impl PlanView {
-    fn of<'a>(
-        goals: &[String],
-        required: Vec<String>,
-        planned: impl Iterator<Item = (&'a str, &'a FlowStep)>,
-        text: &str,
-    ) -> Self {
-        let mut written = written(text);
-        let steps = planned.map(|(id, call)| {
-            let known = written.remove(id);
-            (id.to_owned(), known.unwrap_or_else(|| definition(id, call)))
-        });
-        let steps: BTreeMap<String, Value> = steps.collect();
-        Self {
-            attributes: attribute_links(steps.values().zip(steps.keys().map(String::as_str))),
-            excluded: Map::new(),
-            goals: goals.to_vec(),
-            required,
-            steps,
-        }
-    }
+/// `required` are the required attributes that neither a step nor `init` sets. Definitions are verbatim if the
+/// text of the flow is JSON.
+fn plan<'a>(
+    goals: &[String],
+    required: &[String],
+    planned: impl Iterator<Item = (&'a str, &'a FlowStep)>,
+    text: &str,
+) -> Value {
+    let mut written = written(text);
+    let steps = planned.map(|(id, call)| {
+        let known = written.remove(id);
+        (id.to_owned(), known.unwrap_or_else(|| definition(id, call)))
+    });
+    let steps: BTreeMap<String, Value> = steps.collect();
+    json!({
+        "attributes": attribute_links(steps.values().zip(steps.keys().map(String::as_str))),
+        // No step that leads to a goal is excluded.
+        "excluded": {},
+        "goals": goals,
+        "required": required,
+        "steps": steps,
+    })
 }
 
 /// The links of the attributes in definitions of steps, which are given with their ids.
@@ -181,47 +112,32 @@ fn written(text: &str) -> BTreeMap<String, Value> {
 /// The definition of a step, as far as its checked form preserves it.
 fn definition(id: &str, call: &FlowStep) -> Value {
     let attributes = call.attributes.iter();
-    let attributes = attributes.map(|(name, it)| (name.as_str(), attribute(it)));
-    let (kind, http, flow) = match &call.kind {
+    let attributes: Map<_, _> = attributes.map(|(name, it)| (name.clone(), attribute(it))).collect();
+    let mut view = json!({ "attributes": attributes, "id": id, "name": call.name });
+    let kind = match &call.kind {
         FlowStepKind::Call { endpoint, health_check, timeout, later, .. } => {
-            let http = HttpDefinition {
-                endpoint,
-                health_check: health_check.as_deref(),
-                timeout: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            };
-            (if *later { "async" } else { "sync" }, Some(http), None)
+            let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+            let mut http = json!({ "endpoint": endpoint, "timeout": millis });
+            put_some(&mut http, "health_check", health_check.as_ref());
+            put_some(&mut view, "http", Some(http));
+            if *later { "async" } else { "sync" }
         }
-        FlowStepKind::SubFlow { goals } => ("flow", None, Some(SubFlowDefinition { goals })),
+        FlowStepKind::SubFlow { goals } => {
+            put_some(&mut view, "flow", Some(json!({ "goals": goals })));
+            "flow"
+        }
     };
-    let predicate = call.predicate.as_ref();
-    let view = DefinitionView {
-        attributes: attributes.collect(),
-        flow,
-        http,
-        id,
-        labels: &call.labels,
-        name: &call.name,
-        predicate: predicate
-            .map(|predicate| PredicateDefinition { language: "cel", script: predicate.script() }),
-        kind,
-    };
-    // Its keys are texts, so it is always an object.
-    serde_json::to_value(view).unwrap_or_default()
+    put_some(&mut view, "type", Some(kind));
+    put_some(&mut view, "labels", Some(&call.labels).filter(|labels| !labels.is_empty()));
+    let script = call.predicate.as_ref().map(Predicate::script);
+    put_some(&mut view, "predicate", script.map(|script| json!({ "language": "cel", "script": script })));
+    view
 }
 
-fn attribute(of: &Attribute) -> AttributeDefinition<'_> {
-    let role = match of.role {
-        AttributeRole::Required => "required",
-        AttributeRole::Optional => "optional",
-        AttributeRole::Const => "const",
-        AttributeRole::Output => "output",
-    };
-    let mapping = of.mapping.as_deref();
-    AttributeDefinition {
-        default: of.default.as_ref().map(Value::to_string),
-        for_each: of.for_each.then_some(true),
-        mapping: mapping.map(|name| MappingDefinition { name }),
-        role,
-        kind: &of.kind,
-    }
+fn attribute(of: &Attribute) -> Value {
+    let mut view = json!({ "role": of.role.word(), "type": of.kind });
+    put_some(&mut view, "default", of.default.as_ref().map(Value::to_string));
+    put_some(&mut view, "for_each", of.for_each.then_some(true));
+    put_some(&mut view, "mapping", of.mapping.as_ref().map(|name| json!({ "name": name })));
+    view
 }

@@ -6,16 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use minicbor::{Decode, Encode};
 use serde_json::Value;
 use undaunted_policy::{FailureCause, FailureClass, Reason, RetryConfig, Timestamp};
 
-use crate::event::codec;
 use crate::event::{
-    AttemptFailed, AttemptId, Event, ItemEvent, JobEvent, Record, RetryArithmetic, SpooledPart,
+    AttemptFailed, AttemptId, BreakerPass, CommandStopped, Event, ItemEvent, JobEvent, Record,
+    RetryScheduled, SpooledPart, StartHeld, codec,
 };
 use crate::id::{CommandId, ItemId};
 use crate::job::Job;
+use crate::stored::stored;
 use crate::workflow::StepPhase;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,15 +52,9 @@ pub struct PastAttempt {
     pub of: AttemptId,
     pub round: u32,
     pub began: Timestamp,
-    pub pass: Option<PassedBreaker>,
+    pub pass: Option<BreakerPass>,
     pub outcome: Option<AttemptOutcome>,
-    pub retry: Option<ScheduledRetry>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassedBreaker {
-    pub breaker: String,
-    pub probe: bool,
+    pub retry: Option<RetryScheduled>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -84,24 +78,10 @@ pub struct AttemptFailure {
     pub error: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ScheduledRetry {
-    pub sum: RetryArithmetic,
-    pub delay: Duration,
-    pub due: Timestamp,
-}
-
-/// A stopped command; `of` is its last attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StopRecord {
-    pub of: AttemptId,
     pub at: Timestamp,
-    pub reason: Reason,
-    pub error: String,
-    pub sum: Option<RetryArithmetic>,
-    /// Row of the rule table that decided, from 0.
-    pub rule: Option<u32>,
-    pub handled: bool,
+    pub stopped: CommandStopped,
 }
 
 /// A handler has succeeded; `of` is the last attempt of its command.
@@ -113,36 +93,23 @@ pub struct HandlerSuccess {
     pub again: bool,
 }
 
-/// A hold; `of` is the last attempt of the command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerHold {
-    pub of: AttemptId,
     pub at: Timestamp,
-    pub breaker: String,
-    /// The earliest instant of the next probe, if known.
-    pub until: Option<Timestamp>,
-    /// When the hold fails the item.
-    pub expires: Option<Timestamp>,
-    /// `None` is unlimited.
-    pub left: Option<u64>,
-    /// The retry that follows, if a rule holds after a failure.
-    pub sum: Option<RetryArithmetic>,
+    pub held: StartHeld,
     /// The instant of the release, and the time on hold.
     pub released: Option<(Timestamp, Duration)>,
 }
 
-/// The result of an item after its step was complete without it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct LateEnd {
-    #[n(0)]
-    #[cbor(with = "codec::time")]
-    pub at: Timestamp,
-    /// `None` if it succeeded.
-    #[n(1)]
-    #[cbor(with = "codec::maybe_reason", has_nil)]
-    pub reason: Option<Reason>,
-    #[n(2)]
-    pub counted: bool,
+stored! {
+    /// The result of an item after its step was complete without it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LateEnd {
+        pub at: Timestamp = 0 with "codec::time",
+        /// `None` if it succeeded.
+        pub reason: Option<Reason> = 1 with "codec::maybe_reason" has_nil,
+        pub counted: bool = 2,
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -210,10 +177,7 @@ impl History {
                 of: started.of,
                 round: self.round,
                 began: at,
-                pass: started.pass.as_ref().map(|pass| PassedBreaker {
-                    breaker: job.texts.read(&pass.breaker).to_owned(),
-                    probe: pass.probe,
-                }),
+                pass: started.pass.clone(),
                 outcome: None,
                 retry: None,
             }),
@@ -229,20 +193,13 @@ impl History {
             ),
             ItemEvent::AttemptFailed(failed) => self.failed(job, failed, at),
             ItemEvent::RetryScheduled(retrying) => {
-                let planned = ScheduledRetry { sum: retrying.sum, delay: retrying.delay, due: retrying.due };
                 if let Some(attempt) = self.attempts.last_mut() {
-                    attempt.retry = Some(planned);
+                    attempt.retry = Some(**retrying);
                 }
             }
-            ItemEvent::CommandStopped(stopped) => self.stops.push(StopRecord {
-                of: stopped.of,
-                at,
-                reason: stopped.reason,
-                error: job.texts.read(&stopped.error).to_owned(),
-                sum: stopped.sum,
-                rule: stopped.rule,
-                handled: stopped.handler.is_some(),
-            }),
+            ItemEvent::CommandStopped(stopped) => {
+                self.stops.push(StopRecord { at, stopped: CommandStopped::clone(stopped) });
+            }
             ItemEvent::CommandRepeated { of } => self.mend(*of, at, true),
             ItemEvent::CommandRecovered { of, .. } => self.mend(*of, at, false),
             ItemEvent::Succeeded { .. } => self.end(at, None, None, false),
@@ -259,16 +216,9 @@ impl History {
                 let error = job.texts.read(error).to_owned();
                 self.end(at, Some(*reason), Some(error), true);
             }
-            ItemEvent::Held(held) => self.holds.push(BreakerHold {
-                of: held.of,
-                at,
-                breaker: job.texts.read(&held.breaker).to_owned(),
-                until: held.until,
-                expires: held.expires,
-                left: held.left,
-                sum: held.sum,
-                released: None,
-            }),
+            ItemEvent::Held(held) => {
+                self.holds.push(BreakerHold { at, held: StartHeld::clone(held), released: None });
+            }
             ItemEvent::Released(released) => {
                 if let Some(hold) = self.holds.last_mut() {
                     hold.released = Some((at, released.held));

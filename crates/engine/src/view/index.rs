@@ -9,34 +9,34 @@
 
 use std::collections::BTreeSet;
 
-use minicbor::{Decode, Encode};
-
 use crate::event::{Event, Record, StepEvent};
 use crate::fnv::Fnv1a;
 use crate::id::{ItemId, StepId};
+use crate::stored::stored;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordIndex {
-    /// The key of every record, by its version.
-    pub records: IndexKeys,
-    /// The hash of the name of every item, in journal order.
-    pub names: IndexKeys,
-    pub pages: Vec<ItemPage>,
-}
+stored! {
+    /// The two columns are not encoded: they are saved as they are.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct RecordIndex {
+        /// The key of every record, by its version.
+        #[cbor(skip)]
+        pub records: IndexKeys,
+        /// The hash of the name of every item, in journal order.
+        #[cbor(skip)]
+        pub names: IndexKeys,
+        pub pages: Vec<ItemPage> = 0,
+    }
 
-/// Items of a map that were read together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct ItemPage {
-    #[n(0)]
-    pub step: StepId,
-    /// The index of the first item.
-    #[n(1)]
-    pub first: u32,
-    #[n(2)]
-    pub items: u32,
-    /// The version of the record that has the items.
-    #[n(3)]
-    pub version: u64,
+    /// Items of a map that were read together.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ItemPage {
+        pub step: StepId = 0,
+        /// The index of the first item.
+        pub first: u32 = 1,
+        pub items: u32 = 2,
+        /// The version of the record that has the items.
+        pub version: u64 = 3,
+    }
 }
 
 /// Little-endian numbers of four bytes, as they are saved.

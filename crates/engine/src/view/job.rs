@@ -18,6 +18,7 @@ use super::timeline::{TimelineView, worth_drawing};
 use crate::decide::describe_cause;
 use crate::id::{ItemId, StepId};
 use crate::job::{ActiveItem, ItemState, Job, SettledItem, StepStage, StepState};
+use crate::stored::worded;
 
 /// Lists that grow with the number of items have at most [`LISTED`] entries; those ending in `_total` say
 /// how many there are.
@@ -52,7 +53,7 @@ pub struct JobView {
     pub held: Vec<HeldView>,
     pub held_total: u64,
     #[serde(flatten)]
-    limits: SharedLimits,
+    pub limits: SharedLimits,
     pub late: Vec<LateView>,
     pub late_total: u64,
     pub timeline: Vec<TimelineView>,
@@ -80,17 +81,19 @@ pub struct StepView {
     pub missing_items: Vec<MissingItem>,
 }
 
-/// The stage of a step. In a job that has ended, no step is waiting, reading or running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StageView {
-    Waiting,
-    Reading,
-    Running,
-    Completed,
-    Failed,
-    Cancelled,
-    Skipped,
-    NotStarted,
+worded! {
+    /// The stage of a step. In a job that has ended, no step is waiting, reading or running.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum StageView {
+        Waiting = "waiting",
+        Reading = "reading",
+        Running = "running",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Skipped = "skipped",
+        NotStarted = "not_started",
+    }
 }
 
 /// An item with a pending retry.
@@ -116,24 +119,11 @@ pub struct HeldView {
     pub command: Option<String>,
     pub attempts: u32,
     #[serde(flatten)]
-    hold: HoldView,
+    pub hold: HoldView,
     pub error: Option<String>,
 }
 
 impl StageView {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Reading => "reading",
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Skipped => "skipped",
-            Self::NotStarted => "not_started",
-        }
-    }
-
     fn of(context: &ViewContext<'_>, step: StepId, stage: StepStage) -> Self {
         let has_ended = context.job.stage.has_ended();
         let was_cancelled = || context.projection.was_cancelled(step);
@@ -208,10 +198,6 @@ impl JobView {
             late_total: count(projection.late.len()),
             timeline: TimelineView::of(job, histories),
         }
-    }
-
-    pub const fn limits(&self) -> &SharedLimits {
-        &self.limits
     }
 }
 
@@ -319,10 +305,6 @@ impl HeldView {
             hold: HoldView::of(context, item)?,
             error: error(job, active),
         })
-    }
-
-    pub const fn hold(&self) -> &HoldView {
-        &self.hold
     }
 }
 

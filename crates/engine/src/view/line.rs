@@ -13,7 +13,7 @@ use crate::job::{Job, Plans};
 use crate::plan::Plan;
 use crate::task::action::Action;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JobLine {
     pub job: String,
     pub name: Option<String>,
@@ -76,35 +76,18 @@ impl JobLine {
 
     fn submitted(submitted: &JobSubmitted, plan: &Plan, at: Timestamp) -> Self {
         Self {
+            job: submitted.job.clone(),
             name: plan.workflow().name.clone(),
             workflow: workflow_path(submitted),
             argv: argv(plan, submitted),
             submitted_at: Some(InstantView(at)),
             seed: Some(submitted.seed.to_string()),
-            error: None,
-            ..Self::unreadable(&submitted.job, "")
+            ..Self::default()
         }
     }
 
     pub fn unreadable(job: &str, why: &str) -> Self {
-        Self {
-            job: job.to_owned(),
-            name: None,
-            workflow: None,
-            argv: None,
-            status: LiveJobStatus::Unreadable,
-            error: Some(why.to_owned()),
-            submitted_at: None,
-            ended_at: None,
-            seed: None,
-            items: ItemCounts::default(),
-            attempts: 0,
-            retries: 0,
-            waiting: 0,
-            held: 0,
-            next_due_at: None,
-            owner: None,
-        }
+        Self { job: job.to_owned(), error: Some(why.to_owned()), ..Self::default() }
     }
 }
 
@@ -126,14 +109,9 @@ pub(super) fn argv(plan: &Plan, submitted: &JobSubmitted) -> Option<Vec<String>>
     // Only these two commands pass output on.
     submitted.passing?;
     let mut commands = plan.numbered();
-    let (words, prompt) = commands.find_map(|(_, command)| match &command.action {
-        Action::Agent { name, prompt } => Some((plan.workflow().agents.get(name)?, prompt)),
-        Action::Shell(_)
-        | Action::Http(_)
-        | Action::WriteFile(_)
-        | Action::Function(_)
-        | Action::Step(_)
-        | Action::SubFlow(_) => None,
+    let (words, prompt) = commands.find_map(|(_, command)| {
+        let Action::Agent { name, prompt } = &command.action else { return None };
+        Some((plan.workflow().agents.get(name)?, prompt))
     })?;
     let typed = prompt.plain().unwrap_or(ITEM_PLACEHOLDER);
     let words = words.iter().map(|word| word.replace(PROMPT_PLACEHOLDER, typed));

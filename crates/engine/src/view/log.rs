@@ -17,29 +17,22 @@ use crate::event::{
 };
 use crate::id::ItemId;
 use crate::job::Job;
+use crate::stored::worded;
 use crate::task::correlation_id;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
+worded! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum LogLevel {
+        Error = "error",
+        Warn = "warn",
+        Info = "info",
+        Debug = "debug",
+    }
 }
 
 impl LogLevel {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
-    }
-
     pub fn of(word: &str) -> Option<Self> {
-        let all = [Self::Error, Self::Warn, Self::Info, Self::Debug];
-        all.into_iter().find(|level| level.word().eq_ignore_ascii_case(word))
+        Self::ALL.iter().copied().find(|level| level.word().eq_ignore_ascii_case(word))
     }
 }
 

@@ -8,99 +8,93 @@
 
 use std::collections::BTreeMap;
 
-use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
 use undaunted_policy::{Reason, Timestamp};
 
 use super::counters::JobCounters;
 use super::history::{Histories, LateEnd};
-use super::index::RecordIndex;
-use crate::event::{Event, ItemEvent, JobEnded, JobEvent, JobResumed, Record, StepEvent, codec};
+use super::index::{IndexKeys, RecordIndex};
+use crate::event::{Event, ItemEvent, JobEnded, JobEvent, JobResumed, Record, RecordError, StepEvent, codec};
 use crate::id::{ItemId, StepId};
 use crate::job::{ItemState, Job, SettledItem, StepStage};
+use crate::stored::stored;
 use crate::workflow::AttributeRole;
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Projection {
-    pub resumes: Vec<ResumeRecord>,
-    pub late: Vec<LateItem>,
-    pub steps: BTreeMap<StepId, StepHistory>,
-    /// When the attributes of a flow were set, by name.
-    pub set_at: BTreeMap<String, Timestamp>,
-    pub end: Option<EndRecord>,
-    /// The first step that has failed, unless the job was redriven since.
-    pub failed: Option<StepId>,
-    /// Why the job starts nothing more.
-    pub stopping: Option<Reason>,
-    /// Units of the job's pool that each item has used.
-    pub charged: BTreeMap<ItemId, u32>,
-    /// Versions of the records that changed the plan or restarted reduce steps.
-    pub turns: Vec<u64>,
-    pub index: RecordIndex,
-    pub counters: JobCounters,
-    /// The histories of the items that are followed.
-    pub items: Histories,
-    /// The rounds of the items of a flow, as the job counts them. They are part of receipt tokens.
-    pub rounds: BTreeMap<ItemId, u32>,
-}
+stored! {
+    /// What only flows need is not saved: the attributes, and the items with their rounds.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct Projection {
+        pub resumes: Vec<ResumeRecord> = 0,
+        pub late: Vec<LateItem> = 1,
+        pub steps: BTreeMap<StepId, StepHistory> = 2,
+        /// When the attributes of a flow were set, by name.
+        #[cbor(skip)]
+        pub set_at: BTreeMap<String, Timestamp>,
+        pub end: Option<EndRecord> = 3,
+        /// The first step that has failed, unless the job was redriven since.
+        pub failed: Option<StepId> = 4,
+        /// Why the job starts nothing more.
+        pub stopping: Option<Reason> = 8 with "codec::maybe_reason" has_nil,
+        /// Units of the job's pool that each item has used.
+        pub charged: BTreeMap<ItemId, u32> = 9,
+        /// Versions of the records that changed the plan or restarted reduce steps.
+        pub turns: Vec<u64> = 5,
+        pub index: RecordIndex = 6,
+        pub counters: JobCounters = 7,
+        /// The histories of the items that are followed.
+        #[cbor(skip)]
+        pub items: Histories,
+        /// The rounds of the items of a flow, as the job counts them. They are part of receipt tokens.
+        #[cbor(skip)]
+        pub rounds: BTreeMap<ItemId, u32>,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct ResumeRecord {
-    #[n(0)]
-    #[cbor(with = "codec::time")]
-    pub at: Timestamp,
-    #[n(1)]
-    pub resumed: JobResumed,
-    /// Attempts until the next resume, without those of handlers.
-    #[n(2)]
-    pub attempts: u64,
-}
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ResumeRecord {
+        pub at: Timestamp = 0 with "codec::time",
+        pub resumed: JobResumed = 1,
+        /// Attempts until the next resume, without those of handlers.
+        pub attempts: u64 = 2,
+    }
 
-/// An item that ended after its step was complete without it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct LateItem {
-    #[n(0)]
-    pub item: ItemId,
-    #[n(1)]
-    pub end: LateEnd,
-}
+    /// An item that ended after its step was complete without it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LateItem {
+        pub item: ItemId = 0,
+        pub end: LateEnd = 1,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct EndRecord {
-    #[n(0)]
-    #[cbor(with = "codec::time")]
-    pub at: Timestamp,
-    #[n(1)]
-    #[cbor(with = "codec::maybe_reason", has_nil)]
-    pub reason: Option<Reason>,
-    #[n(2)]
-    pub error: Option<String>,
-}
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct EndRecord {
+        pub at: Timestamp = 0 with "codec::time",
+        pub reason: Option<Reason> = 1 with "codec::maybe_reason" has_nil,
+        pub error: Option<String> = 2,
+    }
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepHistory {
-    pub started: Option<Timestamp>,
-    pub ended: Option<Timestamp>,
-    pub failure: Option<StepFailure>,
-    /// All inputs of a flow step, before they are split into items.
-    pub inputs: Map<String, Value>,
-    /// The error of a flow step that its items failed: that of the first dead letter, else why the job stopped.
-    pub items_error: Option<String>,
-}
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct StepHistory {
+        pub started: Option<Timestamp> = 0 with "codec::maybe_time" has_nil,
+        pub ended: Option<Timestamp> = 1 with "codec::maybe_time" has_nil,
+        pub failure: Option<StepFailure> = 2,
+        /// All inputs of a flow step, before they are split into items.
+        #[cbor(skip)]
+        pub inputs: Map<String, Value>,
+        /// The error of a flow step that its items failed: that of the first dead letter, else why the job
+        /// stopped.
+        #[cbor(skip)]
+        pub items_error: Option<String>,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum StepFailure {
-    /// Its items could not be read.
-    #[n(0)]
-    Input(#[n(0)] String),
-    /// A required attribute can no longer be set.
-    #[n(1)]
-    Unreachable(#[n(0)] String),
-    /// An item has failed, or the job was stopped.
-    #[n(2)]
-    Items,
-    #[n(3)]
-    Cancelled,
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum StepFailure {
+        /// Its items could not be read.
+        Input(String = 0) = 0,
+        /// A required attribute can no longer be set.
+        Unreachable(String = 0) = 1,
+        /// An item has failed, or the job was stopped.
+        Items = 2,
+        Cancelled = 3,
+    }
 }
 
 impl Projection {
@@ -109,90 +103,77 @@ impl Projection {
         Self { items: Histories::of_all(), ..Self::default() }
     }
 
+    /// Everything but the two columns of the index. Only for jobs that are no flows.
+    pub fn save(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        codec::put(self, &mut bytes);
+        bytes
+    }
+
+    pub fn restore(bytes: &[u8], names: Vec<u8>, records: Vec<u8>) -> Result<Self, RecordError> {
+        let mut saved: Self = codec::read(bytes)?;
+        saved.index.names = IndexKeys(names);
+        saved.index.records = IndexKeys(records);
+        Ok(saved)
+    }
+
     /// Folds the next record, which the job has applied.
     pub fn take(&mut self, job: &Job, version: u64, record: &Record) {
         self.index.take(version, record);
         self.items.take(job, record);
         self.counters.take(job, record);
-        if let (Event::Item(event), Some(_)) = (&record.event, &job.pool)
-            && event.is_charged()
-        {
-            let units = self.charged.entry(event.item()).or_default();
-            *units = units.saturating_add(1);
-        }
         match &record.event {
             Event::Job(event) => self.fold_job_event(job, event, version, record.at),
             Event::Step(event) => self.fold_step_event(job, event, record.at),
-            Event::Item(ItemEvent::LateResult(late)) => self.late.push(LateItem {
-                item: late.item(),
-                end: LateEnd { at: record.at, reason: late.reason, counted: late.counted },
-            }),
-            Event::Item(ItemEvent::AttemptStarted(started)) => {
-                let counts = job.plan().is_main(started.of.command);
-                if let Some(last) = self.resumes.last_mut().filter(|_| counts) {
-                    last.attempts = last.attempts.saturating_add(1);
-                }
-                let item = started.of.item();
-                if self.follows_call(job, item)
-                    && let Some(active) = job.active(item)
-                {
-                    let _ = self.rounds.insert(item, active.round);
-                }
+            Event::Item(event) => self.fold_item_event(job, event, record.at),
+            Event::Breaker(_) => {}
+        }
+    }
+
+    fn fold_item_event(&mut self, job: &Job, event: &ItemEvent, at: Timestamp) {
+        let item = event.item();
+        if event.is_charged() && job.pool.is_some() {
+            let units = self.charged.entry(item).or_default();
+            *units = units.saturating_add(1);
+        }
+        if let ItemEvent::LateResult(late) = event {
+            let end = LateEnd { at, reason: late.reason, counted: late.counted };
+            self.late.push(LateItem { item, end });
+        } else if let ItemEvent::AttemptStarted(started) = event {
+            let counts = job.plan().is_main(started.of.command);
+            if let Some(last) = self.resumes.last_mut().filter(|_| counts) {
+                last.attempts = last.attempts.saturating_add(1);
             }
-            Event::Item(ItemEvent::Redriven { step, index }) => {
-                let item = step.item(*index);
-                if let Some(history) = self.steps.get_mut(step) {
-                    history.ended = None;
-                    history.failure = None;
-                }
-                if self.follows_call(job, item) {
-                    let round = self.rounds.entry(item).or_default();
-                    *round = round.saturating_add(1);
-                }
+            if self.follows_call(job, item)
+                && let Some(active) = job.active(item)
+            {
+                let _ = self.rounds.insert(item, active.round);
             }
-            Event::Item(
-                ItemEvent::AttemptSucceeded(_)
-                | ItemEvent::AttemptFailed(_)
-                | ItemEvent::AttemptAccepted { .. }
-                | ItemEvent::RetryScheduled(_)
-                | ItemEvent::CommandStopped(_)
-                | ItemEvent::CommandRepeated { .. }
-                | ItemEvent::CommandRecovered { .. }
-                | ItemEvent::Succeeded { .. }
-                | ItemEvent::DeadLettered { .. }
-                | ItemEvent::Skipped { .. }
-                | ItemEvent::Dropped { .. }
-                | ItemEvent::Held(_)
-                | ItemEvent::Released(_),
-            )
-            | Event::Breaker(_) => {}
+        } else if let ItemEvent::Redriven { step, .. } = event {
+            if let Some(history) = self.steps.get_mut(step) {
+                history.ended = None;
+                history.failure = None;
+            }
+            if self.follows_call(job, item) {
+                let round = self.rounds.entry(item).or_default();
+                *round = round.saturating_add(1);
+            }
         }
     }
 
     fn fold_job_event(&mut self, job: &Job, event: &JobEvent, version: u64, at: Timestamp) {
-        match event {
-            JobEvent::Completed(ended)
-            | JobEvent::Partial(ended)
-            | JobEvent::Failed(ended)
-            | JobEvent::Cancelled(ended) => self.end = Some(EndRecord::of(job, ended, at)),
-            JobEvent::Resumed(resumed) => {
-                self.resumes.push(ResumeRecord { at, resumed: *resumed, attempts: 0 });
-            }
-            JobEvent::Redriven { reduce } => {
-                if *reduce {
-                    self.turns.push(version);
-                }
-                self.reopen(job);
-            }
-            JobEvent::PolicyChanged { .. } => self.turns.push(version),
-            JobEvent::Stopping { reason } => self.stopping = Some(*reason),
-            JobEvent::Submitted(_)
-            | JobEvent::TextKept { .. }
-            | JobEvent::Suspended
-            | JobEvent::Paused
-            | JobEvent::Unpaused { .. }
-            | JobEvent::StateImported { .. }
-            | JobEvent::PoolToppedUp { .. } => {}
+        if let Some((_, ended)) = event.ended() {
+            self.end = Some(EndRecord::of(job, ended, at));
+        } else if let JobEvent::Resumed(resumed) = event {
+            self.resumes.push(ResumeRecord { at, resumed: *resumed, attempts: 0 });
+        } else if let JobEvent::Stopping { reason } = event {
+            self.stopping = Some(*reason);
+        }
+        if matches!(event, JobEvent::PolicyChanged { .. } | JobEvent::Redriven { reduce: true }) {
+            self.turns.push(version);
+        }
+        if matches!(event, JobEvent::Redriven { .. }) {
+            self.reopen(job);
         }
     }
 

@@ -9,6 +9,7 @@ use super::time::MillisView;
 use crate::event::{CompletionReached, EndCounts};
 use crate::id::{CommandId, ItemId};
 use crate::job::{ItemState, Job, JobStage, SettledItem, StepStage};
+use crate::stored::worded;
 
 /// The result of a job so far, printed at the end of `run`. Fields without JSON are for text; `show` has them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -71,29 +72,17 @@ impl CompletionView {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobStatus {
-    Running,
-    /// The job ends once its running attempts have ended.
-    Stopping,
-    Suspended,
-    Completed,
-    Partial,
-    Failed,
-    Cancelled,
-}
-
-impl JobStatus {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Stopping => "stopping",
-            Self::Suspended => "suspended",
-            Self::Completed => "completed",
-            Self::Partial => "partial",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
+worded! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum JobStatus {
+        Running = "running",
+        /// The job ends once its running attempts have ended.
+        Stopping = "stopping",
+        Suspended = "suspended",
+        Completed = "completed",
+        Partial = "partial",
+        Failed = "failed",
+        Cancelled = "cancelled",
     }
 }
 

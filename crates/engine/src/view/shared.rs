@@ -3,7 +3,7 @@
 use serde::Serialize;
 use undaunted_policy::{Reason, Tolerance};
 
-use super::breaker::{BreakerSettingsView, BreakerView, ProbeView};
+use super::breaker::BreakerView;
 use super::context::{ViewContext, steps};
 use super::history::LateEnd;
 use super::projection::LateItem;
@@ -12,7 +12,6 @@ use super::time::{InstantView, MillisView};
 use crate::event::CompletionReached;
 use crate::id::{ItemId, StepId};
 use crate::job::{ItemState, Job, SettledItem, StepState};
-use crate::workflow::OnComplete;
 
 /// The most entries of a list that grows with the number of items. A `_total` beside it is its full length.
 pub const LISTED: usize = 100;
@@ -39,14 +38,8 @@ pub struct PoolView {
 /// A breaker, and the number of items of this job that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobBreakerView {
-    pub breaker: String,
-    pub state: &'static str,
-    pub failures: u32,
-    pub successes: u32,
-    pub opened_at: Option<InstantView>,
-    pub until: Option<InstantView>,
-    pub probe: Option<ProbeView>,
-    pub settings: BreakerSettingsView,
+    #[serde(flatten)]
+    pub view: BreakerView,
     pub held: u32,
 }
 
@@ -99,7 +92,7 @@ impl SharedLimits {
         let known = context.breakers;
         let breakers = known.names().filter_map(|name| {
             let view = BreakerView::of(name, known.get(name)?);
-            Some(JobBreakerView::of(view, job.held_by(name)))
+            Some(JobBreakerView { view, held: job.held_by(name) })
         });
         let mut limits = steps(job).filter_map(|(step, _)| job.item_limit(step));
         Self {
@@ -114,27 +107,6 @@ impl SharedLimits {
             tolerance: tolerance(job),
             deadline: job.deadline().map(InstantView),
             item_deadline_ms: limits.next().map(MillisView),
-        }
-    }
-}
-
-impl JobBreakerView {
-    fn of(view: BreakerView, held: u32) -> Self {
-        let BreakerView { breaker, state, failures, successes, opened_at, until, probe, settings } = view;
-        Self { breaker, state, failures, successes, opened_at, until, probe, settings, held }
-    }
-
-    /// Without the number of held items.
-    pub fn view(&self) -> BreakerView {
-        BreakerView {
-            breaker: self.breaker.clone(),
-            state: self.state,
-            failures: self.failures,
-            successes: self.successes,
-            opened_at: self.opened_at,
-            until: self.until,
-            probe: self.probe.clone(),
-            settings: self.settings.clone(),
         }
     }
 }
@@ -223,10 +195,7 @@ fn best_effort(job: &Job) -> Option<BestEffortView> {
         },
         reason: completion.map(|completion| completion.reason.to_string()),
         success: completion.map(|_| job.is_met(step, state)),
-        on_complete: match map.on_complete {
-            OnComplete::Leave => "leave",
-            OnComplete::Cancel => "cancel",
-        },
+        on_complete: map.on_complete.word(),
         target: tally.target,
         completed: tally.completed,
         failed: tally.failed,

@@ -9,11 +9,12 @@ use crate::id::ItemId;
 use crate::job::{Activity, ItemState, Job, SettledItem};
 
 /// A [`JobStatus`] that also tells whether a process owns the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LiveJobStatus {
     Paused,
     /// The job should run, but its process has died.
     Interrupted,
+    #[default]
     Unreadable,
     /// The status in the journal.
     As(JobStatus),

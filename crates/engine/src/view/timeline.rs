@@ -65,7 +65,7 @@ impl TimelineView {
                 .holds
                 .iter()
                 .map(|hold| TimelineHold {
-                    breaker: hold.breaker.clone(),
+                    breaker: job.texts.read(&hold.held.breaker).to_owned(),
                     at: InstantView(hold.at),
                     released_at: hold.released.map(|(at, _)| InstantView(at)),
                 })

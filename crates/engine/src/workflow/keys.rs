@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use undaunted_policy::{Backoff, ParameterKind, Strategy};
 
-use super::model::WorkflowMode;
+use super::input::InputFormat;
+use super::model::{AttributeRole, CaptureFormat, HttpProtocol, OnComplete, OnInterrupt, WorkflowMode};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ValueShape {
@@ -151,7 +152,7 @@ const RUNNING: &[MappingKey] = keys! {
     env: TEXTS, "Environment variables of this command.";
     working_dir: ValueShape::Text, "The working directory.";
     capture_output: ValueShape::Text, "The name under which later commands find its output.";
-    capture_format: ValueShape::Words(&["string", "json", "lines", "number", "boolean"]), "The format of its output.";
+    capture_format: ValueShape::Words(CaptureFormat::WORDS), "The format of its output.";
     output_limit: ValueShape::Count, "The most bytes of output an attempt may write.";
 };
 /// How failed items are handled.
@@ -166,13 +167,13 @@ const COMPLETION: &[MappingKey] = keys! {
     best_effort: ValueShape::Flag, "Whether the step may complete without all items.";
     best_effort_min_dcs: ValueShape::Count, "How many items have to succeed.";
     best_effort_deadline_seconds: ValueShape::Number, "How long to wait for them, in seconds (default 300).";
-    on_complete: ValueShape::Words(&["cancel", "leave"]), "What to do with attempts that are still running then.";
+    on_complete: ValueShape::Words(OnComplete::WORDS), "What to do with attempts that are still running then.";
 };
 
 tables! {
     Workflow "a workflow" + TOLERANCE {
         name: ValueShape::Text, "The name of the workflow.";
-        mode: ValueShape::Words(&["sequence", "mapreduce", "flow"]), "The kind of workflow; a list of commands needs none.";
+        mode: ValueShape::Words(WorkflowMode::WORDS), "The kind of workflow; a list of commands needs none.";
         commands: COMMANDS, "The commands, run in order.";
         setup: COMMANDS, "Commands that run once before the map.";
         map: ValueShape::Keys(MappingTable::Map), "The work to do for every item.";
@@ -198,7 +199,7 @@ tables! {
         on_success: ValueShape::AnyOf(&[ValueShape::Keys(MappingTable::Command), ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command))]), "What to run after the command has succeeded.";
         retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How it is retried.";
         breaker: BREAKER, "Its circuit breaker: `true`, or the settings (default none).";
-        on_interrupt: ValueShape::Words(&["retry", "stop"]), "What to do about an attempt whose process was lost.";
+        on_interrupt: ValueShape::Words(OnInterrupt::WORDS), "What to do about an attempt whose process was lost.";
     }
     Handler "a failure handler" + ACTIONS + RUNNING {
         commands: ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command)), "Several commands, run in order until one fails.";
@@ -222,7 +223,7 @@ tables! {
     }
     Input "an input" {
         file: ValueShape::Text, "A file.";
-        format: ValueShape::Words(&["json", "jsonl", "csv", "tsv", "lines"]), "The format (default: by the extension of the file).";
+        format: ValueShape::Words(InputFormat::WORDS), "The format (default: by the extension of the file).";
         shell: ValueShape::Text, "A shell script whose output is the input.";
     }
     TimeoutConfig "a timeout_config" {
@@ -277,7 +278,7 @@ tables! {
         headers: TEXTS, "Headers to send.";
         body: ValueShape::Anything, "The body: text as it is, anything else as JSON.";
         expect: ValueShape::Statuses, "Statuses that count as success (default 200-299).";
-        protocol: ValueShape::Words(&["plain", "argyll"]), "How the response is read.";
+        protocol: ValueShape::Words(HttpProtocol::WORDS), "How the response is read.";
     }
     Function "a call of a function" {
         name: ValueShape::Text, "The name of the function.";
@@ -327,7 +328,7 @@ tables! {
         parallelism: ValueShape::Count, "How many items run at a time.";
     }
     Attribute "an attribute" {
-        role: ValueShape::Words(&["required", "optional", "const", "output"]), "Whether it is an input, a constant or an output.";
+        role: ValueShape::Words(AttributeRole::WORDS), "Whether it is an input, a constant or an output.";
         r#type: ValueShape::Words(&ATTRIBUTE_TYPES), "The type of its value.";
         default: ValueShape::Text, "The default value, as JSON text.";
         for_each: ValueShape::Flag, "Whether every element becomes an item.";

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Expr, Pat, Stmt, Type};
 
@@ -34,9 +35,31 @@ impl<'a> Visit<'a> for BareIds {
         }
         visit::visit_pat_type(self, argument);
     }
+
+    fn visit_item_macro(&mut self, item: &'a syn::ItemMacro) {
+        self.look_in(item.mac.tokens.clone());
+    }
 }
 
 impl BareIds {
+    /// Reads `name: Type` in tokens: the fields of types that a macro declares.
+    fn look_in(&mut self, tokens: TokenStream) {
+        let is = |token: &TokenTree, ends: &[char]| matches!(token, TokenTree::Punct(punct) if ends.contains(&punct.as_char()));
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        for (at, token) in tokens.iter().enumerate() {
+            match token {
+                TokenTree::Group(group) => self.look_in(group.stream()),
+                TokenTree::Ident(name) if tokens.get(at + 1).is_some_and(|it| is(it, &[':'])) => {
+                    let kind = tokens.iter().skip(at + 2).take_while(|it| !is(it, &[',', '=']));
+                    if let Ok(kind) = syn::parse2(kind.cloned().collect()) {
+                        self.look(name, &kind);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn look(&mut self, name: &syn::Ident, kind: &Type) {
         let Some(number) = number(kind).filter(|_| IDS.iter().any(|id| name == id)) else {
             return;
@@ -230,6 +253,9 @@ mod tests {
             ["crates/engine/src/event/a.rs:2: `step` is a `u32`: give it the type of what it names"]
         );
         assert_eq!(found("fn a(item: Option<u64>) {}").len(), 1);
+        let declared =
+            "stored! { enum A { B { step: u32 = 0, item: Option<u64> = 1, start: StartId = 2 } = 3, } }";
+        assert_eq!(found(declared).len(), 2);
         let fine = "struct A { step: StepId, next_start: u64, items: u32, restart: u32 }\nuse step::u32;";
         assert_eq!(found(fine), [""; 0]);
         assert_eq!(check(bare_ids, [("crates/engine/src/job/a.rs", "struct A { step: u32 }")]), [""; 0]);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
 
-use crate::tidy::rust_source::is_for_tests;
+use crate::tidy::rust_source::{is_for_tests, items_in};
 use crate::tidy::text_file::FileLanguage;
 use crate::tidy::{SourceTree, TextFile, TidyViolation};
 
@@ -104,6 +104,11 @@ impl<'a> Visit<'a> for DefinedTypes {
         self.conditions += is_conditional;
         visit::visit_item_mod(self, module);
         self.conditions -= is_conditional;
+    }
+
+    fn visit_item_macro(&mut self, item: &'a syn::ItemMacro) {
+        let types = items_in(&item.mac).into_iter().filter(|it| ["struct", "enum"].contains(&&*it.keyword));
+        self.found.extend(types.map(|it| (it.name, it.line, self.conditions > 0)));
     }
 
     fn visit_item_struct(&mut self, item: &'a syn::ItemStruct) {
@@ -208,6 +213,8 @@ mod tests {
         assert_eq!(check(repeated_type_names, files), expected.collect::<Vec<_>>());
         let twice = [("crates/a/src/b.rs", "struct A; mod b { struct A; }")];
         assert_eq!(check(repeated_type_names, twice).len(), 1);
+        let declared = [("crates/a/src/b.rs", "struct A; stored! { pub struct A { b: u8 = 0, } }")];
+        assert_eq!(check(repeated_type_names, declared).len(), 1);
     }
 
     #[test]

@@ -22,10 +22,10 @@ pub(crate) fn show(out: &mut impl Write, view: &JobExplanation, now: Timestamp) 
     if let Some(error) = &view.error {
         writeln!(out, "  first failure  {}", error_lines(error).join("\n                 "))?;
     }
-    if view.pool.is_none() {
+    if view.limits.pool.is_none() {
         writeln!(out, "  pool           none; only the limits of each command apply")?;
     }
-    for (label, fact) in limits::facts(&view.limits(), &view.job, view.status, now) {
+    for (label, fact) in limits::facts(&view.limits, &view.job, view.status, now) {
         writeln!(out, "  {label:<14} {fact}")?;
     }
     not_waited_for(out, view)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use minicbor::{Decode, Decoder, Encode, Encoder};
+use minicbor::{Decoder, Encoder};
 use serde_json::Value;
 use undaunted_policy::{Pool, PoolLimits, Ticket, Timestamp};
 
@@ -11,14 +11,14 @@ use super::super::complete::JobFailures;
 use super::super::item::ItemScope;
 use super::super::plans::Plans;
 use super::super::starts::AttemptStarts;
-use super::super::state::{Job, JobError, JobStage};
-use super::super::times::JobTimes;
+use super::super::state::{Job, JobError, JobStage, JobTimes};
 use super::codec::{PutResult, StateEncoder, TakeResult};
 use super::items::{ReadPositions, WrittenPositions, put_active, take_active};
 use super::{json_map, step};
 use crate::event::{EndCounts, Event, ImportedCommand, JobEvent, JobSubmitted, Record};
 use crate::flow::AttributeValue;
 use crate::id::{ItemId, StartId, StepId};
+use crate::stored::stored;
 
 /// The release, and the number of the form. Raise the number with every change of what is saved or of what
 /// an event means.
@@ -36,45 +36,29 @@ pub enum SavedError {
     Job(#[from] JobError),
 }
 
-#[derive(Encode, Decode)]
-struct SavedJob {
-    #[n(0)]
-    submitted: JobSubmitted,
-    #[n(1)]
-    times: JobTimes,
-    #[n(2)]
-    stage: JobStage,
-    #[n(3)]
-    rounds: u32,
-    #[n(4)]
-    run: u32,
-    #[n(5)]
-    next_start: StartId,
-    #[n(6)]
-    running: BTreeMap<StartId, ItemId>,
-    #[n(7)]
-    accepted: BTreeMap<StartId, u64>,
-    /// Breaker, generation, and whether the attempt is a probe.
-    #[n(8)]
-    passes: BTreeMap<StartId, (String, u32, bool)>,
-    /// Total, share of an item, used.
-    #[n(9)]
-    pool: Option<(u32, u32, u32)>,
-    #[n(10)]
-    counts: EndCounts,
-    #[n(11)]
-    scope: ItemScope,
-    #[cbor(n(12), with = "json_map")]
-    attributes: BTreeMap<String, Value>,
-    /// The steps that produced the attributes.
-    #[n(13)]
-    producers: BTreeMap<String, StepId>,
-    #[n(14)]
-    texts: Vec<String>,
-    #[n(15)]
-    imported: Vec<ImportedCommand>,
-    #[n(16)]
-    failures: JobFailures,
+stored! {
+    struct SavedJob {
+        submitted: JobSubmitted = 0,
+        times: JobTimes = 1,
+        stage: JobStage = 2,
+        rounds: u32 = 3,
+        run: u32 = 4,
+        next_start: StartId = 5,
+        running: BTreeMap<StartId, ItemId> = 6,
+        accepted: BTreeMap<StartId, u64> = 7,
+        /// Breaker, generation, and whether the attempt is a probe.
+        passes: BTreeMap<StartId, (String, u32, bool)> = 8,
+        /// Total, share of an item, used.
+        pool: Option<(u32, u32, u32)> = 9,
+        counts: EndCounts = 10,
+        scope: ItemScope = 11,
+        attributes: BTreeMap<String, Value> = 12 with "json_map",
+        /// The steps that produced the attributes.
+        producers: BTreeMap<String, StepId> = 13,
+        texts: Vec<String> = 14,
+        imported: Vec<ImportedCommand> = 15,
+        failures: JobFailures = 16,
+    }
 }
 
 impl Job {

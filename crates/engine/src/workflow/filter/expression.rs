@@ -18,23 +18,15 @@ static FALSE: Value = Value::Bool(false);
 
 /// A checked `filter:` or `--where`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Filter {
-    text: String,
-    root: Expression,
-}
+pub struct Filter(Expression);
 
 impl Filter {
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
-        let root = parser::parse(text)?;
-        Ok(Self { text: text.to_owned(), root })
+        parser::parse(text).map(Self)
     }
 
     pub fn matches(&self, item: &Value) -> bool {
-        self.root.holds_for(item)
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.text
+        self.0.holds_for(item)
     }
 }
 

@@ -14,10 +14,7 @@ use super::syntax_error::{SyntaxError, next_word, refuse_long};
 use crate::workflow::cursor::Cursor;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SortBy {
-    text: String,
-    terms: Vec<SortTerm>,
-}
+pub struct SortBy(Vec<SortTerm>);
 
 /// Later terms matter only where this one finds no difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +38,7 @@ impl SortBy {
             }
         }
         if cursor.peek().is_none() {
-            let text = text.to_owned();
-            return Ok(Self { text, terms });
+            return Ok(Self(terms));
         }
         let found = next_word(&cursor);
         let mut end = cursor;
@@ -54,7 +50,7 @@ impl SortBy {
 
     /// Missing and null are the same.
     pub fn compare(&self, a: &Value, b: &Value) -> Ordering {
-        let paths = self.terms.iter().map(|term| &term.path);
+        let paths = self.0.iter().map(|term| &term.path);
         self.first_difference(paths.map(|path| (path.get(a), path.get(b))))
     }
 
@@ -63,7 +59,7 @@ impl SortBy {
         // Values are looked up once per item, not once per comparison.
         let mut rows: Vec<(Vec<Option<&Value>>, usize)> = items
             .iter()
-            .map(|item| self.terms.iter().map(|term| term.path.get(item.borrow())))
+            .map(|item| self.0.iter().map(|term| term.path.get(item.borrow())))
             .map(Iterator::collect)
             .zip(0..)
             .collect();
@@ -77,12 +73,8 @@ impl SortBy {
         &self,
         values: impl Iterator<Item = (Option<&'v Value>, Option<&'v Value>)>,
     ) -> Ordering {
-        let mut orders = self.terms.iter().zip(values).map(|(term, (a, b))| term.compare(a, b));
+        let mut orders = self.0.iter().zip(values).map(|(term, (a, b))| term.compare(a, b));
         orders.find(|it| it.is_ne()).unwrap_or(Ordering::Equal)
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.text
     }
 }
 
@@ -166,7 +158,6 @@ mod tests {
     fn a_field_may_be_named_like_a_direction() {
         let order = SortBy::parse("desc DESC, nulls, item.asc").unwrap();
         assert_eq!(order.compare(&json!({"desc": 1}), &json!({"desc": 2})), Ordering::Greater);
-        assert_eq!(order.as_str(), "desc DESC, nulls, item.asc");
     }
 
     #[test]

@@ -2,29 +2,23 @@
 //!
 //! The content is never used to guess: a file that changes must not change how it is read.
 
+use crate::stored::worded;
 use std::fmt;
 use std::path::Path;
 
-/// `Csv` and `Tsv` have a header line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum InputFormat {
-    Json,
-    JsonLines,
-    Csv,
-    Tsv,
-    Lines,
+worded! {
+    /// `Csv` and `Tsv` have a header line.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum InputFormat {
+        Json = "json",
+        JsonLines = "jsonl",
+        Csv = "csv",
+        Tsv = "tsv",
+        Lines = "lines",
+    }
 }
 
 impl InputFormat {
-    /// With the names they have in `format:`.
-    pub const NAMES: [(&'static str, Self); 5] = [
-        ("json", Self::Json),
-        ("jsonl", Self::JsonLines),
-        ("csv", Self::Csv),
-        ("tsv", Self::Tsv),
-        ("lines", Self::Lines),
-    ];
-
     /// By the extension; `Lines` if it is unknown.
     pub fn of_path(path: &str) -> Self {
         let extension = Path::new(path).extension().unwrap_or_default();
@@ -36,16 +30,11 @@ impl InputFormat {
             _ => Self::Lines,
         }
     }
-
-    pub fn name(self) -> &'static str {
-        let mut names = Self::NAMES.into_iter();
-        names.find_map(|(name, format)| (format == self).then_some(name)).unwrap_or_default()
-    }
 }
 
 impl fmt::Display for InputFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.word())
     }
 }
 

@@ -29,7 +29,7 @@ fn a_byte_order_mark_is_no_part_of_the_text() {
 
 #[test]
 fn bytes_that_are_no_utf_8_are_refused_with_their_place() {
-    for (_, format) in InputFormat::NAMES {
+    for format in InputFormat::ALL.iter().copied() {
         let error = refused(b"a\n\xC3\xA9b\xFFc\n", format);
         assert_eq!(error.to_string(), "line 2, column 3: the text is not UTF-8");
     }
@@ -88,7 +88,7 @@ proptest! {
     fn any_bytes_are_read_or_refused(
         bytes in prop_oneof![near_text(), prop::collection::vec(any::<u8>(), 0..64)],
     ) {
-        for (_, format) in InputFormat::NAMES {
+        for format in InputFormat::ALL.iter().copied() {
             match read(&bytes, format) {
                 Ok(document) => {
                     prop_assert!(format == InputFormat::Json || document.is_array());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use undaunted_policy::BreakerSettings;
 
 use super::retry::ResolvedRetry;
+use crate::stored::worded;
 use crate::task::action::Action;
 use crate::workflow::source::Span;
 use crate::workflow::template::TextTemplate;
@@ -70,14 +71,16 @@ pub struct Capture {
     pub format: CaptureFormat,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CaptureFormat {
-    #[default]
-    String,
-    Json,
-    Lines,
-    Number,
-    Boolean,
+worded! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum CaptureFormat {
+        #[default]
+        String = "string",
+        Json = "json",
+        Lines = "lines",
+        Number = "number",
+        Boolean = "boolean",
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -96,12 +99,14 @@ pub struct CommandBreaker {
     pub settings: BreakerSettings,
 }
 
-/// What to do about an attempt whose process was lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnInterrupt {
-    /// It is a failure like any other.
-    #[default]
-    Retry,
-    /// The command runs again only when a user redrives it.
-    Stop,
+worded! {
+    /// What to do about an attempt whose process was lost.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum OnInterrupt {
+        /// It is a failure like any other.
+        #[default]
+        Retry = "retry",
+        /// The command runs again only when a user redrives it.
+        Stop = "stop",
+    }
 }

@@ -11,6 +11,7 @@ use super::command::CommandBreaker;
 use super::retry::ResolvedRetry;
 use super::workflow::OnComplete;
 use crate::flow::Predicate;
+use crate::stored::worded;
 use crate::workflow::source::Span;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,10 +74,12 @@ pub struct Attribute {
     pub mapping: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttributeRole {
-    Required,
-    Optional,
-    Const,
-    Output,
+worded! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AttributeRole {
+        Required = "required",
+        Optional = "optional",
+        Const = "const",
+        Output = "output",
+    }
 }

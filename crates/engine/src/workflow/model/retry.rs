@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use undaunted_policy::Policy;
 
+use crate::stored::worded;
 use crate::workflow::source::Span;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -40,28 +41,16 @@ pub struct SettingOrigin {
     pub span: Span,
 }
 
-/// The blocks that may hold retry settings, the closest to the command first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SettingPlace {
-    Command,
-    TimeoutConfig,
-    MapErrorPolicy,
-    ErrorPolicy,
-    Workflow,
-    WorkConfig,
-    Deadline,
-}
-
-impl SettingPlace {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Command => "retry_config of the command",
-            Self::TimeoutConfig => "map.timeout_config",
-            Self::MapErrorPolicy => "map.error_policy",
-            Self::ErrorPolicy => "error_policy of the workflow",
-            Self::Workflow => "retry_config of the workflow",
-            Self::WorkConfig => "work_config",
-            Self::Deadline => "deadline",
-        }
+worded! {
+    /// The blocks that may hold retry settings, the closest to the command first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SettingPlace {
+        Command = "retry_config of the command",
+        TimeoutConfig = "map.timeout_config",
+        MapErrorPolicy = "map.error_policy",
+        ErrorPolicy = "error_policy of the workflow",
+        Workflow = "retry_config of the workflow",
+        WorkConfig = "work_config",
+        Deadline = "deadline",
     }
 }

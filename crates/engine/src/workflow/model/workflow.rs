@@ -8,6 +8,7 @@ use undaunted_policy::{CompletionRule, Tolerance};
 
 use super::command::Command;
 use super::flow::{Flow, FlowStep};
+use crate::stored::worded;
 use crate::workflow::input::{InputFormat, Selection};
 use crate::workflow::source::Span;
 use crate::workflow::template::{ShellTemplate, TextTemplate};
@@ -30,11 +31,13 @@ pub struct Workflow {
     pub deadline: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkflowMode {
-    Sequence,
-    MapReduce,
-    Flow,
+worded! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WorkflowMode {
+        Sequence = "sequence",
+        MapReduce = "mapreduce",
+        Flow = "flow",
+    }
 }
 
 /// 0 requests the operator's default.
@@ -124,11 +127,13 @@ impl MaxParallel {
     pub const DEFAULT: Self = Self::Number(10);
 }
 
-/// What to do with attempts that still run when a step is complete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnComplete {
-    #[default]
-    Cancel,
-    /// They keep running; their results are late.
-    Leave,
+worded! {
+    /// What to do with attempts that still run when a step is complete.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum OnComplete {
+        #[default]
+        Cancel = "cancel",
+        /// They keep running; their results are late.
+        Leave = "leave",
+    }
 }

@@ -76,8 +76,8 @@ impl WorkflowReader<'_> {
             _ => self.json_template(node).map(HttpBody::Json),
         });
         let expect = fields.get("expect").map(|node| self.statuses(node));
-        let words = [("plain", HttpProtocol::Plain), ("argyll", HttpProtocol::Argyll)];
-        let protocol = fields.read("protocol", |node| self.word(node, &words));
+        let protocol =
+            fields.read("protocol", |node| self.variant(node, HttpProtocol::ALL, HttpProtocol::word));
         let url = self.needed(&fields, "url", MappingTable::Http)?;
         self.check_url(url, true);
         Some(HttpAction {

@@ -114,14 +114,10 @@ impl WorkflowReader<'_> {
         settings.failure_threshold = at_least_one(self, "failure_threshold", settings.failure_threshold);
         settings.half_open_max_calls =
             at_least_one(self, "half_open_max_calls", settings.half_open_max_calls);
-        if let Some(node) = fields.get("recovery_timeout") {
-            let timeout = self.duration(node);
-            settings.recovery_timeout = timeout.unwrap_or(settings.recovery_timeout);
-        }
-        if let Some(node) = fields.get("when_open") {
-            let when_open = self.word(node, &[("hold", WhenOpen::Hold), ("fail", WhenOpen::Fail)]);
-            settings.when_open = when_open.unwrap_or_default();
-        }
+        let timeout = fields.read("recovery_timeout", |node| self.duration(node));
+        settings.recovery_timeout = timeout.unwrap_or(settings.recovery_timeout);
+        let words = [("hold", WhenOpen::Hold), ("fail", WhenOpen::Fail)];
+        settings.when_open = fields.read("when_open", |node| self.word(node, &words)).unwrap_or_default();
         settings.max_hold = fields.read("max_hold", |node| self.duration(node));
         if settings.max_hold.is_some() && settings.when_open == WhenOpen::Fail {
             let message = "`max_hold` has no effect with `when_open: fail`";

@@ -73,10 +73,9 @@ impl WorkflowReader<'_> {
         let fields = self.fields(node, MappingTable::Command)?;
         let mut command = self.core(&fields, MappingTable::Command, around)?;
         self.command_breaker(&fields, &mut command);
-        if let Some(node) = fields.get("on_interrupt") {
-            let on_interrupt = self.word(node, &[("retry", OnInterrupt::Retry), ("stop", OnInterrupt::Stop)]);
-            command.on_interrupt = on_interrupt.unwrap_or_default();
-        }
+        command.on_interrupt = fields
+            .read("on_interrupt", |node| self.variant(node, OnInterrupt::ALL, OnInterrupt::word))
+            .unwrap_or_default();
         if let Some(node) = fields.get("on_failure") {
             // A handler may refer to the failed command. Its captured outputs end with it, because
             // it does not always run.
@@ -170,14 +169,8 @@ impl WorkflowReader<'_> {
     }
 
     fn capture(&mut self, fields: &MappingFields<'_>) -> Option<Capture> {
-        let words = [
-            ("string", CaptureFormat::String),
-            ("json", CaptureFormat::Json),
-            ("lines", CaptureFormat::Lines),
-            ("number", CaptureFormat::Number),
-            ("boolean", CaptureFormat::Boolean),
-        ];
-        let format = fields.read("capture_format", |node| self.word(node, &words));
+        let format =
+            fields.read("capture_format", |node| self.variant(node, CaptureFormat::ALL, CaptureFormat::word));
         let Some(node) = fields.get("capture_output") else {
             if format.is_some() {
                 let span = fields.key_span("capture_format");

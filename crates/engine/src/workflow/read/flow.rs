@@ -332,14 +332,8 @@ impl WorkflowReader<'_> {
 
     fn attribute(&mut self, entry: &YamlEntry<'_>) -> Option<(String, Attribute)> {
         let fields = self.fields(&entry.node, MappingTable::Attribute)?;
-        let roles = [
-            ("required", AttributeRole::Required),
-            ("optional", AttributeRole::Optional),
-            ("const", AttributeRole::Const),
-            ("output", AttributeRole::Output),
-        ];
         let role = self.needed(&fields, "role", MappingTable::Attribute)?;
-        let role = self.word(role, &roles)?;
+        let role = self.variant(role, AttributeRole::ALL, AttributeRole::word)?;
         let kinds = ATTRIBUTE_TYPES.map(|kind| (kind, kind));
         let kind = fields.read("type", |node| self.word(node, &kinds));
         let default = fields.read("default", |node| self.default(node));

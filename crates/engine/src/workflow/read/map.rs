@@ -120,7 +120,7 @@ impl WorkflowReader<'_> {
             });
         }
         let fields = self.fields(node, MappingTable::Input)?;
-        let format = fields.read("format", |node| self.word(node, &InputFormat::NAMES));
+        let format = fields.read("format", |node| self.variant(node, InputFormat::ALL, InputFormat::word));
         match (fields.get("file"), fields.get("shell")) {
             (Some(file), None) => {
                 let by_name = match &file.value {

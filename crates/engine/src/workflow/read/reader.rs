@@ -309,6 +309,17 @@ impl<'s> WorkflowReader<'s> {
         found.map(|(_, meaning)| *meaning)
     }
 
+    /// One of the variants of an enum, by its word.
+    pub(crate) fn variant<T: Copy>(
+        &mut self,
+        node: &YamlNode<'_>,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Option<T> {
+        let words: Vec<_> = all.iter().map(|variant| (word(*variant), *variant)).collect();
+        self.word(node, &words)
+    }
+
     pub(super) fn unknown_word<'w>(
         &mut self,
         node: &YamlNode<'_>,

@@ -125,8 +125,8 @@ impl WorkflowReader<'_> {
                 self.problem(DiagnosticCode::NoEffect, fields.key_span(key), message);
             }
         }
-        let words = [("cancel", OnComplete::Cancel), ("leave", OnComplete::Leave)];
-        let on_complete = fields.read("on_complete", |node| self.word(node, &words));
+        let on_complete =
+            fields.read("on_complete", |node| self.variant(node, OnComplete::ALL, OnComplete::word));
         (rule, on_complete.unwrap_or_default())
     }
 

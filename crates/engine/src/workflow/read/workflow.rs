@@ -96,13 +96,8 @@ impl WorkflowReader<'_> {
     }
 
     fn mode(&mut self, fields: &MappingFields<'_>) -> Option<WorkflowMode> {
-        let words = [
-            ("sequence", WorkflowMode::Sequence),
-            ("mapreduce", WorkflowMode::MapReduce),
-            ("flow", WorkflowMode::Flow),
-        ];
         let mode = match fields.get("mode") {
-            Some(node) => match self.word(node, &words) {
+            Some(node) => match self.variant(node, WorkflowMode::ALL, WorkflowMode::word) {
                 Some(mode) => mode,
                 // The other keys show which mode is intended.
                 None if fields.get("map").is_some() => WorkflowMode::MapReduce,
@@ -111,19 +106,18 @@ impl WorkflowReader<'_> {
                 None => return None,
             },
             None => match ["map", "steps"].map(|key| fields.get(key).is_some()) {
-                [true, _] => self.without_mode(fields, "map", WorkflowMode::MapReduce, "mapreduce"),
-                [_, true] => self.without_mode(fields, "steps", WorkflowMode::Flow, "flow"),
+                [true, _] => self.without_mode(fields, "map", WorkflowMode::MapReduce),
+                [_, true] => self.without_mode(fields, "steps", WorkflowMode::Flow),
                 _ => WorkflowMode::Sequence,
             },
         };
         if mode == WorkflowMode::Sequence {
             self.no_tolerance(fields);
         }
-        let (word, _) = words.into_iter().find(|(_, known)| *known == mode)?;
         for entry in fields.entries.iter().filter(|entry| keys_of_other_modes(mode).contains(&&*entry.key)) {
             // Without a mode the missing mode is the problem, not the keys of that mode.
             if fields.get("mode").is_some() || mode != WorkflowMode::Sequence {
-                let message = format!("`{}` is not allowed in `mode: {word}`", entry.key);
+                let message = format!("`{}` is not allowed in `mode: {}`", entry.key, mode.word());
                 self.problem(DiagnosticCode::UnknownKey, entry.key_span, message);
             } else {
                 let message = format!("`{}` needs a `mode`", entry.key);
@@ -148,13 +142,8 @@ impl WorkflowReader<'_> {
         }
     }
 
-    fn without_mode(
-        &mut self,
-        fields: &MappingFields<'_>,
-        key: &str,
-        mode: WorkflowMode,
-        word: &str,
-    ) -> WorkflowMode {
+    fn without_mode(&mut self, fields: &MappingFields<'_>, key: &str, mode: WorkflowMode) -> WorkflowMode {
+        let word = mode.word();
         let message = format!("`{key}` needs `mode: {word}`");
         let help = format!("add `mode: {word}` above it");
         self.problem_with_help(DiagnosticCode::MissingKey, fields.key_span(key), message, help);
