@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use undaunted_policy::{
     ClassName, Conditions, Failure as Failed, FailureCause, FailureClass, FailureKind, JitterMode, Policy,
-    PolicyError, PoolBalance, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Seed,
+    PolicyError, PoolBalance, RetryConfig, RetryOn, RetryState, RetryProgress, Rule, RuleAction, Seed,
     Timestamp,
 };
 
@@ -20,7 +20,7 @@ pub(crate) fn delay(rounds: u32) -> Result<(), Failure> {
     let policy = config().build()?;
     let draws = Seed(7).draws(41, 2, 1);
     for _ in 0..rounds {
-        let pace = black_box(policy.terms().delay_policy());
+        let pace = black_box(policy.terms().pace());
         black_box(pace.delay(black_box(retry), None, black_box(draws)));
     }
     Ok(())
@@ -63,7 +63,7 @@ fn policy() -> Result<Policy, PolicyError> {
 
 fn state() -> RetryState {
     RetryState {
-        usage: RetryUsage {
+        progress: RetryProgress {
             retries: 4,
             spent: Duration::from_secs(3),
             previous: Some(Duration::from_millis(800)),

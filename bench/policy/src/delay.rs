@@ -12,7 +12,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use failsafe::backoff::{equal_jittered, full_jittered};
 use tokio_retry::strategy;
-use undaunted_policy::{DelayPolicy, Draws, JitterMode, PolicyError, RetryConfig, Seed};
+use undaunted_policy::{Pace, Draws, JitterMode, PolicyError, RetryConfig, Seed};
 
 use crate::contestant::{Contestant, Group, Role, Target, repeat};
 
@@ -45,7 +45,7 @@ pub(crate) fn capped() -> Result<Group, PolicyError> {
         Contestant::new(
             Role::Variant,
             "undaunted, full jitter",
-            "`DelayPolicy::delay` at retry 50",
+            "`Pace::delay` at retry 50",
             asked(pace(2.0, JitterMode::Full)?, FAR),
         ),
         Contestant::new(
@@ -69,15 +69,15 @@ pub(crate) fn draws() -> Draws {
     Seed(7).draws(41, 2, 1)
 }
 
-fn pace(base: f64, mode: JitterMode) -> Result<DelayPolicy, PolicyError> {
+fn pace(base: f64, mode: JitterMode) -> Result<Pace, PolicyError> {
     let config = RetryConfig::exponential(base).initial_delay(FIRST).max_delay(CAP).jitter(mode);
-    Ok(config.build()?.terms().delay_policy().clone())
+    Ok(config.build()?.terms().pace().clone())
 }
 
-/// The arguments of `DelayPolicy::delay`, behind one opaque reference like the peers' iterators, so that the
+/// The arguments of `Pace::delay`, behind one opaque reference like the peers' iterators, so that the
 /// compiler knows nothing of them.
 struct Question {
-    pace: DelayPolicy,
+    pace: Pace,
     retry: NonZeroU32,
     draws: Draws,
 }
@@ -88,7 +88,7 @@ impl Question {
     }
 }
 
-fn asked(pace: DelayPolicy, retry: NonZeroU32) -> impl FnMut(u64) -> Duration {
+fn asked(pace: Pace, retry: NonZeroU32) -> impl FnMut(u64) -> Duration {
     let draws = draws();
     let question = Question { pace, retry, draws };
     move |n| repeat(n, || black_box(&question).answer())
@@ -99,7 +99,7 @@ fn ours() -> Result<[Contestant; 2], PolicyError> {
         Contestant::new(
             Role::Ours,
             "undaunted, full jitter",
-            "`DelayPolicy::delay` at retry 5",
+            "`Pace::delay` at retry 5",
             asked(pace(2.0, JitterMode::Full)?, RETRY),
         ),
         Contestant::new(

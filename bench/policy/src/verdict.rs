@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use undaunted_policy::{
     ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, JitterMode, Policy, PolicyError,
-    PoolBalance, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Timestamp, verdict,
+    PoolBalance, RetryConfig, RetryOn, RetryState, RetryProgress, Rule, RuleAction, Timestamp, verdict,
 };
 
 use crate::contestant::{Contestant, Group, Role, Target, repeat};
@@ -83,7 +83,7 @@ fn policy() -> Result<Policy, PolicyError> {
 
 fn state() -> RetryState {
     RetryState {
-        usage: RetryUsage {
+        progress: RetryProgress {
             retries: 4,
             spent: Duration::from_secs(3),
             previous: Some(Duration::from_millis(800)),

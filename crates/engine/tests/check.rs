@@ -195,8 +195,8 @@ setup: [{shell: s}]
         let places: Vec<_> = retry.origins().map(|(name, origin)| (name, origin.place.word())).collect();
         let numbers = (
             terms.limits().attempts().retries(),
-            terms.delay_policy().initial_delay().as_secs(),
-            terms.delay_policy().max_delay().as_secs() / 60,
+            terms.pace().initial_delay().as_secs(),
+            terms.pace().max_delay().as_secs() / 60,
             terms.limits().retry_budget().map(|budget| budget.as_secs() / 3600),
         );
         (numbers, places)

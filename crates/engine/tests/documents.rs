@@ -135,7 +135,7 @@ fn the_fields_of_the_page_are_the_defaults_but_for_jitter() {
     let block = &strategies()[10];
     let fields = policy(block);
     let jitter = Jitter::PlusMinus { factor: 0.3 };
-    assert_eq!(fields.terms().delay_policy().jitter(), jitter);
+    assert_eq!(fields.terms().pace().jitter(), jitter);
     let stopped = Some(Reason::Attempts);
     assert_eq!(plan(block), (vec![1000, 2000, 4000], stopped));
     let plain = block.replace("jitter: true ", "jitter: false ");
@@ -159,10 +159,10 @@ fn the_map_reduce_of_the_page_is_retried_by_its_error_policy() {
     assert_eq!(map.item_deadline, None);
     for command in &workflow.steps[0].commands {
         let terms = command.retry.policy.terms();
-        assert_eq!(terms.delay_policy().initial_delay(), Duration::from_secs(1));
+        assert_eq!(terms.pace().initial_delay(), Duration::from_secs(1));
         assert_eq!(terms.limits().attempts().retries(), Some(5));
-        assert_eq!(terms.delay_policy().backoff().name(), "fibonacci");
-        assert_eq!(terms.delay_policy().jitter(), Jitter::PlusMinus { factor: 0.3 });
+        assert_eq!(terms.pace().backoff().name(), "fibonacci");
+        assert_eq!(terms.pace().jitter(), Jitter::PlusMinus { factor: 0.3 });
     }
     let validate = &workflow.steps[0].commands[1];
     let handler = &validate.on_failure.as_ref().expect("a handler").commands[0];

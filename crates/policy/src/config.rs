@@ -8,7 +8,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::delay::DelayPolicy;
+use crate::delay::Pace;
 use crate::error::PolicyError;
 use crate::jitter::Jitter;
 use crate::limits::{Attempts, Limits};
@@ -272,10 +272,10 @@ impl RetryConfig {
                 accepted: "a number from 0 to 1",
             });
         }
-        let pace = DelayPolicy::new(
-            within("initial_delay", self.initial_delay, DelayPolicy::DEFAULT_INITIAL_DELAY)?,
+        let pace = Pace::new(
+            within("initial_delay", self.initial_delay, Pace::DEFAULT_INITIAL_DELAY)?,
             backoff,
-            within("max_delay", self.max_delay, DelayPolicy::DEFAULT_MAX_DELAY)?,
+            within("max_delay", self.max_delay, Pace::DEFAULT_MAX_DELAY)?,
             match self.jitter.unwrap_or_default() {
                 JitterMode::Off => Jitter::None,
                 JitterMode::PlusMinus => Jitter::PlusMinus { factor },

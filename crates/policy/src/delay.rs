@@ -1,6 +1,6 @@
 //! The computation of a delay: backoff, then cap, then jitter.
 //!
-//! All code that shows, schedules, simulates or waits calls [`DelayPolicy::delay`], which returns the result
+//! All code that shows, schedules, simulates or waits calls [`Pace::delay`], which returns the result
 //! of each step.
 
 use core::num::NonZeroU32;
@@ -13,7 +13,7 @@ use crate::timestamp::nanos;
 
 /// The pace of retries: initial delay, backoff, cap and jitter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DelayPolicy {
+pub struct Pace {
     // In nanoseconds: converting from and to `Duration` costs more than all arithmetic in this module.
     initial: u64,
     backoff: Backoff,
@@ -36,7 +36,7 @@ pub struct Delay {
     pub drawn: Duration,
 }
 
-impl DelayPolicy {
+impl Pace {
     /// The default of `initial_delay`.
     pub const DEFAULT_INITIAL_DELAY: Duration = Duration::from_secs(1);
     /// The default of `max_delay`.
@@ -124,7 +124,7 @@ impl DelayPolicy {
     }
 }
 
-impl Default for DelayPolicy {
+impl Default for Pace {
     fn default() -> Self {
         Self::DEFAULT
     }

@@ -155,7 +155,7 @@ mod tests {
     fn a_spread_delay_may_pass_the_cap_that_was_applied_before() {
         let pace = crate::RetryConfig::fixed().jitter(crate::JitterMode::PlusMinus);
         let policy = pace.max_delay(Duration::from_millis(500)).build().unwrap();
-        let at = |seed| policy.terms().delay_policy().delay(FIRST, None, Seed(seed).draws(0, 0, 1)).drawn;
+        let at = |seed| policy.terms().pace().delay(FIRST, None, Seed(seed).draws(0, 0, 1)).drawn;
         let longest = (0..5_000).map(at).max();
         assert_eq!(longest, Some(Duration::from_millis(650)));
     }

@@ -20,7 +20,7 @@
 //! let verdicts: Vec<String> = (0..3)
 //!     .map(|_| {
 //!         let verdict = verdict(&policy, &state, &Failure::transient(), now);
-//!         state.usage = verdict.usage(state.usage);
+//!         state.progress = verdict.progress(state.progress);
 //!         verdict.to_string()
 //!     })
 //!     .collect();
@@ -84,13 +84,13 @@ pub use backoff::Backoff;
 pub use breaker::{Admission, Breaker, BreakerSettings, CircuitState, Health, Ticket, Transition, WhenOpen};
 pub use completion::{Completion, CompletionReason, CompletionRule, CompletionTally};
 pub use config::{JitterMode, RetryConfig};
-pub use delay::{Delay, DelayPolicy};
+pub use delay::{Delay, Pace};
 pub use draw::{Draws, Seed};
 pub use error::PolicyError;
 pub use failure::{Failure, FailureCause, FailureClass, SIGNAL_NAMES, signal_name, signal_number};
 pub use jitter::Jitter;
 pub use kind::FailureKind;
-pub use limits::{Attempts, Limits, RetryUsage};
+pub use limits::{Attempts, Limits, RetryProgress};
 pub use pattern::Pattern;
 pub use policy::{Policy, Terms};
 pub use pool::{Pool, PoolBalance, PoolCeilings, PoolLimits};

@@ -1,7 +1,7 @@
 //! The limits of one command in one round: attempts, delay budget, deadline.
 //!
 //! The limits that many items share are in `pool.rs` and `breaker.rs`. Each limit answers whether a retry
-//! may be scheduled. Nothing is charged here: [`RetryUsage`] changes only when a caller acts on a verdict.
+//! may be scheduled. Nothing is charged here: [`RetryProgress`] changes only when a caller acts on a verdict.
 
 use core::time::Duration;
 
@@ -108,7 +108,7 @@ impl Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-pub struct RetryUsage {
+pub struct RetryProgress {
     /// Retries scheduled so far.
     pub retries: u32,
     /// The sum of their delays.
@@ -117,8 +117,8 @@ pub struct RetryUsage {
     pub previous: Option<Duration>,
 }
 
-impl RetryUsage {
-    /// The usage after a further retry was scheduled with this delay.
+impl RetryProgress {
+    /// The progress after a further retry was scheduled with this delay.
     #[must_use]
     pub const fn after_wait(self, wait: Duration) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl RetryUsage {
         }
     }
 
-    /// The usage after a further retry that has no delay, because a breaker held it.
+    /// The progress after a further retry that has no delay, because a breaker held it.
     #[must_use]
     pub const fn after_hold(self) -> Self {
         Self { retries: self.retries.saturating_add(1), ..self }

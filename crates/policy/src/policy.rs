@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use crate::delay::DelayPolicy;
+use crate::delay::Pace;
 use crate::limits::{Attempts, Limits};
 use crate::rules::Rules;
 
@@ -20,7 +20,7 @@ pub struct Policy {
 /// The terms on which a failure is retried: the policy's own, or those of the rule that matched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terms {
-    pub(crate) pace: DelayPolicy,
+    pub(crate) pace: Pace,
     pub(crate) limits: Limits,
     pub(crate) max_retry_after: Duration,
 }
@@ -28,7 +28,7 @@ pub struct Terms {
 impl Terms {
     const fn with(attempts: Attempts) -> Self {
         Self {
-            pace: DelayPolicy::DEFAULT,
+            pace: Pace::DEFAULT,
             limits: Limits { attempts, retry_budget: None, deadline: None },
             max_retry_after: Policy::DEFAULT_MAX_RETRY_AFTER,
         }
@@ -36,7 +36,7 @@ impl Terms {
 
     /// How fast retries follow each other.
     #[must_use]
-    pub const fn delay_policy(&self) -> &DelayPolicy {
+    pub const fn pace(&self) -> &Pace {
         &self.pace
     }
 

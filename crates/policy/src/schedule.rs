@@ -80,7 +80,7 @@ impl Iterator for Schedule {
         }
         let verdict = verdict(&self.policy, &self.state, &Failure::transient(), self.now);
         self.stopped = verdict.reason();
-        self.state.usage = verdict.usage(self.state.usage);
+        self.state.progress = verdict.progress(self.state.progress);
         match (verdict.decision, verdict.arithmetic.delay) {
             (Decision::Retry { at, .. }, Some(delay)) => {
                 self.now = at;

@@ -11,7 +11,7 @@ use core::time::Duration;
 use crate::delay::Delay;
 use crate::draw::Draws;
 use crate::failure::{Failure, FailureClass};
-use crate::limits::{Attempts, RetryUsage};
+use crate::limits::{Attempts, RetryProgress};
 use crate::policy::{Policy, Terms};
 use crate::pool::PoolBalance;
 use crate::reason::Reason;
@@ -24,7 +24,7 @@ use crate::timestamp::Timestamp;
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct RetryState {
     /// What the command has used up in this round.
-    pub usage: RetryUsage,
+    pub progress: RetryProgress,
     /// The draws for its jitter.
     pub draws: Draws,
     /// The instant after which no retry may fall due.
@@ -132,13 +132,13 @@ pub fn verdict(policy: &Policy, state: &RetryState, failure: &Failure<'_>, now: 
 #[inline]
 fn initial_arithmetic(terms: &Terms, state: &RetryState) -> Arithmetic {
     Arithmetic {
-        retry: state.usage.retries.saturating_add(1),
+        retry: state.progress.retries.saturating_add(1),
         retries_allowed: terms.limits.attempts.retries(),
         delay: None,
         retry_after: None,
         max_retry_after: terms.max_retry_after,
-        spent_before: state.usage.spent,
-        spent_after: state.usage.spent,
+        spent_before: state.progress.spent,
+        spent_after: state.progress.spent,
         retry_budget: terms.limits.retry_budget,
         retry_budget_expires_at: None,
         due: None,
@@ -157,7 +157,7 @@ fn check_limits(
     sum: &mut Arithmetic,
 ) -> Option<Reason> {
     let limits = &terms.limits;
-    let made = state.usage.retries;
+    let made = state.progress.retries;
     if !limits.attempts.allow(made) {
         return Some(Reason::Attempts);
     }
@@ -165,8 +165,8 @@ fn check_limits(
     if retry_after.is_some_and(|asked| asked > terms.max_retry_after) {
         return Some(Reason::RetryAfterExceedsLimit);
     }
-    let retry = NonZeroU32::MIN.saturating_add(state.usage.retries);
-    sum.delay = Some(terms.pace.delay(retry, state.usage.previous, state.draws));
+    let retry = NonZeroU32::MIN.saturating_add(state.progress.retries);
+    sum.delay = Some(terms.pace.delay(retry, state.progress.previous, state.draws));
     let wait = sum.wait();
     let due = now.after(wait);
     sum.spent_after = sum.spent_before.saturating_add(wait);
@@ -184,7 +184,7 @@ fn check_limits(
 /// A hold has no delay, since the breaker decides when to release it, and held time is never charged. It
 /// still leads to a further attempt, so attempts, deadline and pool are checked.
 fn check_hold(terms: &Terms, state: &RetryState, now: Timestamp) -> Option<Reason> {
-    if !terms.limits.attempts.allow(state.usage.retries) {
+    if !terms.limits.attempts.allow(state.progress.retries) {
         Some(Reason::Attempts)
     } else if state.deadline.is_some_and(|deadline| now > deadline) {
         Some(Reason::Deadline)
@@ -203,9 +203,9 @@ impl Arithmetic {
 }
 
 impl Verdict {
-    /// The command's usage after the caller has acted on this verdict.
+    /// The command's progress after the caller has acted on this verdict.
     #[must_use]
-    pub const fn usage(&self, before: RetryUsage) -> RetryUsage {
+    pub const fn progress(&self, before: RetryProgress) -> RetryProgress {
         match self.decision {
             Decision::Retry { wait, .. } => before.after_wait(wait),
             Decision::Hold => before.after_hold(),

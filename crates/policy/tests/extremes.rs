@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use undaunted_policy::{
     Admission, Backoff, Breaker, BreakerSettings, CircuitState, Decision, Delay, Draws, Failure, Health,
-    Jitter, JitterMode, Policy, PolicyError, Pool, PoolCeilings, PoolLimits, Reason, RetryConfig, RetryState,
-    RetryUsage, Schedule, Seed, Ticket, Timestamp, Transition, Verdict, verdict,
+    Jitter, JitterMode, Policy, PolicyError, Pool, PoolCeilings, PoolLimits, Reason, RetryConfig,
+    RetryProgress, RetryState, Schedule, Seed, Ticket, Timestamp, Transition, Verdict, verdict,
 };
 
 const NANO: Duration = Duration::from_nanos(1);
@@ -77,7 +77,7 @@ fn unlimited(backoff: &Backoff, initial: Duration, cap: Duration) -> RetryConfig
 fn delay(config: &RetryConfig, retry: u32, previous: Option<Duration>) -> Delay {
     let policy = config.build().expect("the table holds what is accepted");
     let retry = NonZeroU32::new(retry).expect("retries count from 1");
-    policy.terms().delay_policy().delay(retry, previous, Draws::default())
+    policy.terms().pace().delay(retry, previous, Draws::default())
 }
 
 /// Calls `check` with every combination of strategy, initial delay, cap and retry number.
@@ -96,7 +96,7 @@ fn everywhere(check: impl Fn(&RetryConfig, Duration, u32, &str)) {
 }
 
 fn worn_out(retries: u32, spent: Duration) -> RetryState {
-    RetryState { usage: RetryUsage { retries, spent, previous: Some(spent) }, ..RetryState::default() }
+    RetryState { progress: RetryProgress { retries, spent, previous: Some(spent) }, ..RetryState::default() }
 }
 
 fn ask(config: &RetryConfig, state: &RetryState, failure: &Failure<'_>, now: Timestamp) -> Verdict {
@@ -272,7 +272,7 @@ fn a_retry_after_without_end_exceeds_every_limit() {
             let failure = Failure::status(503).retry_after(Some(Duration::MAX));
             let given = ask(&config, &RetryState::default(), &failure, now);
             assert_eq!(given.reason(), Some(Reason::RetryAfterExceedsLimit));
-            assert_eq!(given.usage(RetryUsage::default()), RetryUsage::default());
+            assert_eq!(given.progress(RetryProgress::default()), RetryProgress::default());
         }
     }
 }
@@ -297,7 +297,7 @@ fn the_counters_of_a_command_saturate() {
         for now in [Timestamp::ZERO, BEFORE_THE_END, Timestamp::MAX] {
             let given = ask(&config, &state, &Failure::transient(), now);
             assert_eq!(given.reason(), None, "{backoff:?}");
-            let progress = given.usage(state.usage);
+            let progress = given.progress(state.progress);
             assert_eq!((progress.retries, progress.spent), (u32::MAX, Duration::MAX));
             assert!(given.to_string().starts_with("retry 4294967295 (attempt 4294967296) in "));
         }
@@ -320,7 +320,7 @@ fn the_last_retry_before_the_counter_ends_is_made() {
     let state = worn_out(u32::MAX - 1, Duration::ZERO);
     let given = ask(&config, &state, &Failure::transient(), Timestamp::ZERO);
     assert_eq!(given.to_string(), "retry 4294967295 of 4294967295 (attempt 4294967296 of 4294967296) in 1s");
-    let stopped = worn_out(given.usage(state.usage).retries, SECOND);
+    let stopped = worn_out(given.progress(state.progress).retries, SECOND);
     let given = ask(&config, &stopped, &Failure::transient(), Timestamp::ZERO);
     assert_eq!(given.reason(), Some(Reason::Attempts));
 }
@@ -528,10 +528,10 @@ fn the_spread_of_the_longest_delay_stays_representable() {
     let config =
         unlimited(&Backoff::Fixed, LONGEST, LONGEST).jitter(JitterMode::PlusMinus).jitter_factor(1.0);
     let policy = config.build().expect("a long delay");
-    assert_eq!(policy.terms().delay_policy().jitter(), Jitter::PlusMinus { factor: 1.0 });
+    assert_eq!(policy.terms().pace().jitter(), Jitter::PlusMinus { factor: 1.0 });
     for seed in 0..1000 {
         let draws = Seed(seed).draws(0, 0, 1);
-        let given = policy.terms().delay_policy().delay(NonZeroU32::MAX, None, draws);
+        let given = policy.terms().pace().delay(NonZeroU32::MAX, None, draws);
         assert!(given.drawn <= LONGEST);
     }
 }

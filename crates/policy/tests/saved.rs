@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use undaunted_policy::{
     Admission, Backoff, Breaker, BreakerSettings, ClassName, CompletionRule, CompletionTally, Conditions,
     Draws, Failure, FailureCause, FailureClass, FailureKind, Health, JitterMode, Pattern, PlannedRetry,
-    Policy, Pool, PoolBalance, PoolCeilings, PoolLimits, Reason, RetryConfig, RetryOn, RetryState,
-    RetryUsage, Rule, RuleAction, Schedule, Seed, Ticket, Timestamp, Tolerance, Transition, Verdict,
+    Policy, Pool, PoolBalance, PoolCeilings, PoolLimits, Reason, RetryConfig, RetryOn, RetryProgress,
+    RetryState, Rule, RuleAction, Schedule, Seed, Ticket, Timestamp, Tolerance, Transition, Verdict,
     WhenOpen, verdict,
 };
 
@@ -241,10 +241,10 @@ fn failure() -> impl Strategy<Value = Failure<'static>> {
         .prop_map(|(cause, retry_after, stderr, output)| Failure { cause, retry_after, stderr, output })
 }
 
-fn progress() -> impl Strategy<Value = RetryUsage> {
+fn progress() -> impl Strategy<Value = RetryProgress> {
     let retries = prop_oneof![4 => 0_u32..30, 1 => any::<u32>(), 1 => Just(u32::MAX)];
     (retries, any_duration(), prop::option::of(any_duration()))
-        .prop_map(|(retries, spent, previous)| RetryUsage { retries, spent, previous })
+        .prop_map(|(retries, spent, previous)| RetryProgress { retries, spent, previous })
 }
 
 fn balance() -> impl Strategy<Value = PoolBalance> {
@@ -259,7 +259,7 @@ fn balance() -> impl Strategy<Value = PoolBalance> {
 
 fn state() -> impl Strategy<Value = RetryState> {
     (progress(), draws(), prop::option::of(instant()), prop::option::of(balance()))
-        .prop_map(|(progress, draws, deadline, pool)| RetryState { usage: progress, draws, deadline, pool })
+        .prop_map(|(progress, draws, deadline, pool)| RetryState { progress, draws, deadline, pool })
 }
 
 fn breaker_settings() -> impl Strategy<Value = BreakerSettings> {
@@ -371,7 +371,7 @@ proptest! {
     fn a_restored_state_gets_the_same_verdict(
         policy in policy(), state in state(), failure in failure(), now in instant(),
     ) {
-        restored(&state.usage)?;
+        restored(&state.progress)?;
         let back = restored(&state)?;
         let given = verdict(&policy, &state, &failure, now);
         prop_assert_eq!(verdict(&policy, &back, &failure, now), given);
@@ -384,7 +384,7 @@ proptest! {
         let given: Verdict = verdict(&policy, &state, &failure, now);
         let back = restored(&given)?;
         prop_assert_eq!(back.to_string(), given.to_string());
-        prop_assert_eq!(back.usage(state.usage), given.usage(state.usage));
+        prop_assert_eq!(back.progress(state.progress), given.progress(state.progress));
         prop_assert_eq!(back.reason(), given.reason());
         let cause = restored(&failure.cause)?;
         prop_assert_eq!(
@@ -404,8 +404,8 @@ proptest! {
         for failure in failures {
             let given = verdict(&policy, &unbroken, &failure, now);
             prop_assert_eq!(verdict(&back, &broken, &failure, now), given);
-            unbroken.usage = given.usage(unbroken.usage);
-            broken.usage = restored(&given)?.usage(broken.usage);
+            unbroken.progress = given.progress(unbroken.progress);
+            broken.progress = restored(&given)?.progress(broken.progress);
             broken = restored(&broken)?;
             now = now.after(given.arithmetic.wait());
         }

@@ -144,7 +144,7 @@ impl FailingCommand {
             }
             Decision::Stop { reason, .. } => reason.word(),
         };
-        self.state.usage = given.usage(self.state.usage);
+        self.state.progress = given.progress(self.state.progress);
         self.audit();
         word
     }
@@ -172,7 +172,7 @@ impl FailingCommand {
     }
 
     fn audit(&self) {
-        let (before, now) = (self.first.usage, self.state.usage);
+        let (before, now) = (self.first.progress, self.state.progress);
         let counted = before.retries.saturating_add(self.started);
         let added = before.spent.saturating_add(self.waited);
         let exact = (now.retries, now.spent) == (counted, added);

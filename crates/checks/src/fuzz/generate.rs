@@ -5,7 +5,7 @@
 
 use undaunted_policy::{
     Backoff, ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, Jitter, JitterMode,
-    PoolBalance, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Seed,
+    PoolBalance, RetryConfig, RetryOn, RetryProgress, RetryState, Rule, RuleAction, Seed,
 };
 
 use super::byte_source::ByteSource;
@@ -165,7 +165,7 @@ pub(super) fn state(bytes: &mut ByteSource<'_>) -> RetryState {
     }
     RetryState {
         draws,
-        usage: RetryUsage {
+        progress: RetryProgress {
             retries: bytes.count(),
             spent: bytes.duration(),
             previous: bytes.maybe(ByteSource::duration),

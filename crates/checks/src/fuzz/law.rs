@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Decision, Delay, FailureClass, Jitter, PlannedRetry, PoolBalance, Reason, RetryState, RetryUsage,
+    Decision, Delay, FailureClass, Jitter, PlannedRetry, PoolBalance, Reason, RetryProgress, RetryState,
     RuleAction, Timestamp, Verdict,
 };
 
@@ -47,11 +47,12 @@ impl VerdictObservation<'_> {
     }
 
     fn retry(&self, at: Timestamp, wait: Duration) -> Vec<Law> {
-        let before = self.state.usage;
+        let before = self.state.progress;
         let asked = self.retry_after.unwrap_or_default();
         let drawn = self.verdict.arithmetic.delay.map(|delay| delay.drawn);
         let spent = before.spent.saturating_add(wait);
-        let charged = RetryUsage { retries: before.retries.saturating_add(1), spent, previous: Some(wait) };
+        let charged =
+            RetryProgress { retries: before.retries.saturating_add(1), spent, previous: Some(wait) };
         let budget = self.terms.retry_budget;
         let deadline = self.state.deadline;
         vec![
@@ -69,8 +70,8 @@ impl VerdictObservation<'_> {
     }
 
     fn hold(&self) -> Vec<Law> {
-        let before = self.state.usage;
-        let charged = RetryUsage { retries: before.retries.saturating_add(1), ..before };
+        let before = self.state.progress;
+        let charged = RetryProgress { retries: before.retries.saturating_add(1), ..before };
         let deadline = self.state.deadline;
         vec![
             ("a held start is one of the attempts", self.attempts_left()),
@@ -88,12 +89,12 @@ impl VerdictObservation<'_> {
             ("a stop has the reason it gives", self.justifies(reason)),
             ("a stop is the end", final_word),
             ("only a rule skips or dead-letters", ordinary || reason == Reason::Rule),
-            ("a stop costs nothing", self.after() == self.state.usage),
+            ("a stop costs nothing", self.after() == self.state.progress),
         ]
     }
 
     fn justifies(&self, reason: Reason) -> bool {
-        let (terms, before) = (self.terms, self.state.usage);
+        let (terms, before) = (self.terms, self.state.progress);
         let asked = self.retry_after.unwrap_or_default();
         let wait = self.verdict.arithmetic.wait();
         match reason {
@@ -117,7 +118,7 @@ impl VerdictObservation<'_> {
 
     /// The question is part of the answer, so that a verdict can be explained later.
     fn arithmetic(&self) -> Vec<Law> {
-        let (sum, before) = (&self.verdict.arithmetic, self.state.usage);
+        let (sum, before) = (&self.verdict.arithmetic, self.state.progress);
         let limits = (sum.retries_allowed, sum.retry_budget, sum.max_retry_after);
         let terms = self.terms;
         let expected = (terms.retries, terms.retry_budget, terms.max_retry_after);
@@ -136,7 +137,7 @@ impl VerdictObservation<'_> {
         let mut laws = delay_laws(self.terms, delay);
         if self.terms.jitter == Jitter::Decorrelated {
             let initial = self.terms.initial_delay;
-            let previous = self.state.usage.previous.unwrap_or(initial);
+            let previous = self.state.progress.previous.unwrap_or(initial);
             let most = previous.saturating_mul(3).clamp(initial, LONGEST);
             laws.push((
                 "a decorrelated delay lies between the initial and three times the last",
@@ -148,12 +149,12 @@ impl VerdictObservation<'_> {
         laws
     }
 
-    fn after(&self) -> RetryUsage {
-        self.verdict.usage(self.state.usage)
+    fn after(&self) -> RetryProgress {
+        self.verdict.progress(self.state.progress)
     }
 
     fn attempts_left(&self) -> bool {
-        let made = self.state.usage.retries;
+        let made = self.state.progress.retries;
         self.terms.retries.is_none_or(|most| made < most)
     }
 

@@ -13,7 +13,7 @@ use undaunted_policy::spelling::{BackoffType, WorkConfig, WorkDefaults};
 use undaunted_policy::{
     Arithmetic, Breaker, BreakerSettings, CircuitState, CompletionRule, CompletionTally, Decision, Delay,
     Draws, Failure, FailureCause, FailureClass, Health, Pattern, Policy, Pool, PoolBalance, PoolCeilings,
-    PoolLimits, Reason, RetryConfig, RetryState, RetryUsage, Rule, RuleAction, Seed, Ticket, Timestamp,
+    PoolLimits, Reason, RetryConfig, RetryProgress, RetryState, Rule, RuleAction, Seed, Ticket, Timestamp,
     Tolerance, Verdict, WhenOpen,
 };
 
@@ -104,7 +104,7 @@ where
 
 fn states() -> [RetryState; 4] {
     let at = |retries, spent, previous| RetryState {
-        usage: RetryUsage { retries, spent, previous },
+        progress: RetryProgress { retries, spent, previous },
         ..RetryState::default()
     };
     [
@@ -180,16 +180,16 @@ fn work_config(work: WorkConfig) {
 
 fn verdict(verdict: Verdict) {
     for state in states() {
-        let after = verdict.usage(state.usage);
-        let kept = after.retries >= state.usage.retries && after.spent >= state.usage.spent;
+        let after = verdict.progress(state.progress);
+        let kept = after.retries >= state.progress.retries && after.spent >= state.progress.spent;
         uphold("no verdict gives anything back", kept, &verdict);
     }
     let said = verdict.to_string();
     uphold("every verdict says something", !said.is_empty(), &verdict);
 }
 
-fn progress(progress: RetryUsage) {
-    let state = RetryState { usage: progress, ..RetryState::default() };
+fn progress(progress: RetryProgress) {
+    let state = RetryState { progress, ..RetryState::default() };
     ask_at_range_ends(&Policy::DEFAULT, &[state]);
 }
 

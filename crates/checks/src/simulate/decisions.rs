@@ -31,14 +31,14 @@ impl DecisionReplay {
             Event::Job(JobEvent::TextKept { .. })
             | Event::Breaker(BreakerEvent::Opened(_) | BreakerEvent::Closed { .. }) => None,
             Event::Item(ItemEvent::RetryScheduled(recorded)) => {
-                let sum = &recorded.sum;
+                let sum = &recorded.arithmetic;
                 let at_once = sum.computed.is_none();
                 let events = self.decided(recorded.of, sum.retry_after, at_once)?;
                 let same = events.contains(&record.event);
                 (!same).then(|| format!("recorded is {recorded:?}, decided again {events:?}"))
             }
             Event::Item(ItemEvent::CommandStopped(recorded)) => {
-                let asked = recorded.sum.and_then(|sum| sum.retry_after);
+                let asked = recorded.arithmetic.and_then(|sum| sum.retry_after);
                 let events = self.decided(recorded.of, asked, false)?;
                 let same = events.iter().any(|event| {
                     matches!(event, Event::Item(ItemEvent::CommandStopped(it)) if it.reason == recorded.reason)

@@ -58,7 +58,7 @@ impl EventLedger {
             Event::Item(ItemEvent::Held(held)) => {
                 let of = held.of;
                 self.due.remove(&of.item());
-                if let Some(sum) = &held.sum {
+                if let Some(sum) = &held.arithmetic {
                     self.charge(of, sum.pool, sum.share, &mut violations);
                 }
             }
@@ -126,7 +126,7 @@ impl EventLedger {
         let of = retrying.of;
         let spent = self.spent.entry((of.item(), of.command)).or_default();
         *spent += retrying.delay;
-        let sum = &retrying.sum;
+        let sum = &retrying.arithmetic;
         if *spent != sum.spent_after {
             violations.push(format!("{spent:?} was spent, recorded is {:?}", sum.spent_after));
         }

@@ -142,7 +142,12 @@ fn failed(
             } else {
                 (sum, due, delay)
             };
-            draft.push(ItemEvent::RetryScheduled(Box::new(RetryScheduled { of, sum, due, delay })));
+            draft.push(ItemEvent::RetryScheduled(Box::new(RetryScheduled {
+                of,
+                arithmetic: sum,
+                due,
+                delay,
+            })));
         }
         (None, Consequence::Hold) => {
             let breaker = draft.job.starts.passes.get(&end.start).map_or("", |(breaker, _)| &**breaker);
@@ -199,7 +204,7 @@ fn judge(
 ) -> Verdict {
     let job = draft.job;
     let mut state = RetryState {
-        usage: active.progress(),
+        progress: active.progress(),
         draws: job.seed().draws(of.index.into(), command.index, active.round),
         deadline: job.deadline_of(of.step, active),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
@@ -216,10 +221,10 @@ fn judge(
 /// Spoils the input of a verdict as the chosen [`Mutant`] says. Does nothing without the feature `mutants`.
 fn apply_mutants(state: &mut RetryState) {
     if mutant::is(Mutant::ExtraAttempt) {
-        state.usage.retries = state.usage.retries.saturating_sub(1);
+        state.progress.retries = state.progress.retries.saturating_sub(1);
     }
     if mutant::is(Mutant::BudgetIgnored) {
-        state.usage.spent = Duration::ZERO;
+        state.progress.spent = Duration::ZERO;
     }
     if mutant::is(Mutant::UnseededJitter) {
         state.draws = Seed(mutant::another()).draws(0, 0, 1);

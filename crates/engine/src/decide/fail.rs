@@ -35,7 +35,7 @@ pub(super) fn stop(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveIte
         of,
         reason: why.reason,
         error: error.clone(),
-        sum: why.sum,
+        arithmetic: why.sum,
         handler,
         rule: why.rule,
     })));

@@ -70,7 +70,7 @@ fn hold(
         until,
         expires: deadline.into_iter().chain(longest).min(),
         left: Some(left).filter(|left| *left < u64::MAX),
-        sum,
+        arithmetic: sum,
     })));
 }
 

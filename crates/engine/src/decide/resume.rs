@@ -38,7 +38,7 @@ pub(super) fn resume(draft: &mut EventDraft<'_>, seen: Option<Timestamp>) {
         run: job.run.saturating_add(1),
         away: draft.now.since(left),
         planned,
-        restored,
+        work: restored,
     }));
     if planned || job.is_stopping().is_some() {
         return;

@@ -86,7 +86,7 @@ stored! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RetryScheduled {
         pub of: AttemptId = 0,
-        pub sum: RetryArithmetic = 1,
+        pub arithmetic: RetryArithmetic = 1,
         pub due: Timestamp = 2 with "codec::time",
         pub delay: Duration = 3 with "codec::span",
     }
@@ -163,7 +163,7 @@ stored! {
         pub reason: Reason = 1 with "codec::reason",
         /// For people: the reason with its numbers, and the last error.
         pub error: StoredText = 2,
-        pub sum: Option<RetryArithmetic> = 3,
+        pub arithmetic: Option<RetryArithmetic> = 3,
         pub handler: Option<CommandId> = 4,
         /// The row of the rule table that decided, from 0.
         pub rule: Option<u32> = 5,

@@ -52,7 +52,7 @@ stored! {
         /// Attempts left; `None` is unlimited.
         pub left: Option<u64> = 4,
         /// The retry that the hold leads to, if a rule holds after a failure. It is charged.
-        pub sum: Option<RetryArithmetic> = 5,
+        pub arithmetic: Option<RetryArithmetic> = 5,
     }
 
     #[derive(Clone, Debug, PartialEq, Eq)]

@@ -73,7 +73,7 @@ impl ItemEvent {
     /// after a handler.
     pub const fn is_charged(&self) -> bool {
         matches!(self, Self::RetryScheduled(_) | Self::CommandRepeated { .. })
-            || matches!(self, Self::Held(held) if held.sum.is_some())
+            || matches!(self, Self::Held(held) if held.arithmetic.is_some())
     }
 
     pub const fn item(&self) -> ItemId {

@@ -87,7 +87,7 @@ stored! {
         pub away: Duration = 1 with "codec::span",
         /// Whether the job was suspended; otherwise its owner died.
         pub planned: bool = 2,
-        pub restored: ResumedWork = 3,
+        pub work: ResumedWork = 3,
     }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

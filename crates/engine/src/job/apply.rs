@@ -285,7 +285,7 @@ impl Job {
         }
         self.wait(item, due);
         if let Some(active) = self.active_mut(item) {
-            active.set_expires(retrying.sum.expires);
+            active.set_expires(retrying.arithmetic.expires);
         }
     }
 

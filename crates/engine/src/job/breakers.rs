@@ -84,11 +84,11 @@ impl Job {
         self.activate(item, of.command);
         self.stop_waiting(item);
         let breaker = Arc::from(self.texts.read(&held.breaker));
-        if held.sum.is_some() || mutant::is(Mutant::HoldCharged) {
+        if held.arithmetic.is_some() || mutant::is(Mutant::HoldCharged) {
             self.charge(item);
         }
         let Some(active) = self.active_mut(item) else { return };
-        if held.sum.is_some() {
+        if held.arithmetic.is_some() {
             active.set_progress(active.progress().after_hold());
         }
         active.activity = Activity::Held;

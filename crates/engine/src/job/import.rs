@@ -4,7 +4,7 @@
 //! map are not known before they are read. An item whose first command was tried before is started at once,
 //! so that its retry keeps its time even if items before it have not started.
 
-use undaunted_policy::RetryUsage;
+use undaunted_policy::RetryProgress;
 
 use super::item::{ActiveItem, Activity, ItemState};
 use super::state::Job;
@@ -69,7 +69,7 @@ impl Job {
 impl ActiveItem {
     pub(crate) fn use_import(&mut self, found: &ImportedCommand) {
         self.attempts = found.attempts;
-        self.set_progress(RetryUsage {
+        self.set_progress(RetryProgress {
             retries: found.retries,
             spent: found.spent,
             previous: found.previous,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_policy::{FailureCause, Reason, RetryUsage, Timestamp};
+use undaunted_policy::{FailureCause, Reason, RetryProgress, Timestamp};
 
 use super::compact_option::CompactOption;
 use super::snapshot;
@@ -98,7 +98,7 @@ stored! {
     pub struct HandlerFrame {
         pub command: CommandId = 0,
         pub attempts: u32 = 1,
-        pub progress: RetryUsage = 2 with "snapshot::progress",
+        pub progress: RetryProgress = 2 with "snapshot::progress",
         pub rounds: u32 = 3,
         pub reason: Reason = 4 with "codec::reason",
         pub error: StoredText = 5,
@@ -144,15 +144,15 @@ impl ActiveItem {
         self.expires = expires.into();
     }
 
-    pub fn progress(&self) -> RetryUsage {
-        RetryUsage {
+    pub fn progress(&self) -> RetryProgress {
+        RetryProgress {
             retries: self.position.retries,
             spent: Duration::from_nanos(self.spent),
             previous: self.previous.span(),
         }
     }
 
-    pub(crate) fn set_progress(&mut self, progress: RetryUsage) {
+    pub(crate) fn set_progress(&mut self, progress: RetryProgress) {
         self.spent = u64::try_from(progress.spent.as_nanos()).unwrap_or(u64::MAX);
         self.previous = progress.previous.into();
         if self.position.retries != progress.retries {
@@ -172,7 +172,7 @@ impl ActiveItem {
     pub(crate) fn turn_to(&mut self, command: CommandId) {
         self.command = command;
         self.attempts = 0;
-        self.set_progress(RetryUsage::default());
+        self.set_progress(RetryProgress::default());
         self.cause = None;
         self.error = None;
     }

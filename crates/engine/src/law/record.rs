@@ -101,7 +101,7 @@ fn laws_of_start(job: &Job, started: &AttemptStarted, now: Timestamp) -> Vec<Law
 }
 
 fn laws_of_retry(job: &Job, retrying: &RetryScheduled, now: Timestamp) -> Vec<LawResult> {
-    let sum = &retrying.sum;
+    let sum = &retrying.arithmetic;
     let within = sum.budget.is_none_or(|budget| sum.spent_after <= budget);
     let spent = job.active(retrying.of.item()).map(|it| it.progress().spent);
     let added = sum.spent_before.saturating_add(retrying.delay) == sum.spent_after;

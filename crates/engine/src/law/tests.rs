@@ -98,7 +98,7 @@ fn succeeded(of: AttemptId) -> Event {
 fn retrying(of: AttemptId) -> RetryScheduled {
     RetryScheduled {
         of,
-        sum: RetryArithmetic {
+        arithmetic: RetryArithmetic {
             retry: 1,
             allowed: Some(1),
             spent_after: SECOND,
@@ -214,11 +214,11 @@ fn a_retry_with_wrong_arithmetic_breaks_a_law() {
         change(&mut retrying);
         breaks(&running(), Event::Item(ItemEvent::RetryScheduled(Box::new(retrying))), law);
     };
-    check(|it| it.sum.budget = Some(SECOND / 2), "delays stay within the delay budget");
+    check(|it| it.arithmetic.budget = Some(SECOND / 2), "delays stay within the delay budget");
     check(|it| it.due = at(12), "a retry falls due after its delay");
-    check(|it| it.sum.spent_after = SECOND * 2, "spent delays add up exactly");
-    check(|it| it.sum.spent_before = SECOND, "spent delays add up exactly");
-    check(|it| it.sum.deadline = Some(at(10)), "no retry falls due after its deadline");
+    check(|it| it.arithmetic.spent_after = SECOND * 2, "spent delays add up exactly");
+    check(|it| it.arithmetic.spent_before = SECOND, "spent delays add up exactly");
+    check(|it| it.arithmetic.deadline = Some(at(10)), "no retry falls due after its deadline");
 }
 
 #[test]

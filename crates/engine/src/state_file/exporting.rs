@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use undaunted_policy::{Backoff, CircuitState, Jitter, RetryConfig, RetryUsage, Timestamp};
+use undaunted_policy::{Backoff, CircuitState, Jitter, RetryConfig, RetryProgress, Timestamp};
 
 use super::shape::{
     BackoffState, CircuitBreakerState, CommandRetryState, DurationText, InstantText, RetryAttempt,
@@ -149,15 +149,15 @@ fn state_of(
         next_retry_at: due.filter(|_| waits),
         backoff_state: Some(backoff(command, progress)),
         retry_history: history(attempts),
-        current_strategy: command.retry.policy.terms().delay_policy().backoff().name().into(),
+        current_strategy: command.retry.policy.terms().pace().backoff().name().into(),
         is_circuit_broken: false,
         delay_spent: Some(DurationText(progress.spent)),
     }
 }
 
-fn progress_of(attempts: &[&PastAttempt]) -> RetryUsage {
+fn progress_of(attempts: &[&PastAttempt]) -> RetryProgress {
     let retries = attempts.iter().filter_map(|attempt| attempt.retry);
-    retries.fold(RetryUsage::default(), |progress, planned| progress.after_wait(planned.delay))
+    retries.fold(RetryProgress::default(), |progress, planned| progress.after_wait(planned.delay))
 }
 
 fn history(attempts: &[&PastAttempt]) -> Vec<RetryAttempt> {
@@ -179,8 +179,8 @@ fn history(attempts: &[&PastAttempt]) -> Vec<RetryAttempt> {
     exported.collect()
 }
 
-fn backoff(command: &Command, progress: RetryUsage) -> BackoffState {
-    let pace = command.retry.policy.terms().delay_policy();
+fn backoff(command: &Command, progress: RetryProgress) -> BackoffState {
+    let pace = command.retry.policy.terms().pace();
     BackoffState {
         strategy: Some(pace.into()),
         current_delay: Some(DurationText(progress.previous.unwrap_or_default())),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use undaunted_policy::{DelayPolicy, Timestamp};
+use undaunted_policy::{Pace, Timestamp};
 
 use super::shape::{BackoffStrategy, CommandRetryState, InstantText, RetryAttempt, RetryCheckpointState};
 use crate::event::{Event, ImportedCommand, JobEvent, StoredText};
@@ -201,7 +201,7 @@ fn command(
     }
     let retries = if used_up { earlier } else { made };
     let limits = policy.terms().limits();
-    let (spent, previous) = delays(job, target, state, earlier, used_up, policy.terms().delay_policy());
+    let (spent, previous) = delays(job, target, state, earlier, used_up, policy.terms().pace());
     if let Some(budget) = limits.retry_budget().filter(|budget| spent > *budget) {
         let key = key.to_owned();
         return Err(ImportError::OverBudget { key, spent, budget });
@@ -230,7 +230,7 @@ fn delays(
     state: &CommandRetryState,
     earlier: u32,
     used_up: bool,
-    pace: &DelayPolicy,
+    pace: &Pace,
 ) -> (Duration, Duration) {
     let draws = job.seed().draws(0, of.command.index, 1);
     let applied = |attempt: u32| {

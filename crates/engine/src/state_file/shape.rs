@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use undaunted_policy::spelling::format_duration;
-use undaunted_policy::{Backoff, DelayPolicy, Timestamp};
+use undaunted_policy::{Backoff, Pace, Timestamp};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -80,8 +80,8 @@ pub enum BackoffStrategy {
     },
 }
 
-impl From<&DelayPolicy> for BackoffStrategy {
-    fn from(pace: &DelayPolicy) -> Self {
+impl From<&Pace> for BackoffStrategy {
+    fn from(pace: &Pace) -> Self {
         let base = DurationText(pace.initial_delay());
         let max = DurationText(pace.max_delay());
         match pace.backoff() {

@@ -74,7 +74,7 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
         class: failure.map(|failure| class_word(failure.class)),
         rule: failure.and_then(|failure| failure.rule),
         error: failure.map(|failure| failure.error.clone()),
-        retry: of.retry.map(|planned| planned.sum.retry),
+        retry: of.retry.map(|planned| planned.arithmetic.retry),
         delay_ms: of.retry.map(|planned| MillisView(planned.delay)),
         due_at: of.retry.map(|planned| InstantView(planned.due)),
     }

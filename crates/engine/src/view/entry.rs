@@ -157,12 +157,12 @@ impl EntryBuilder<'_> {
             imported: self.imported(of),
             rule: failure.and_then(|failure| failure.row.clone()),
             judged: failure.map(|failure| self.judged(of, failure)),
-            decision: of.retry.map(|planned| DecisionView::of(&planned.sum, Some(planned.due))),
+            decision: of.retry.map(|planned| DecisionView::of(&planned.arithmetic, Some(planned.due))),
         }))
     }
 
     fn stop(&self, StopRecord { at, stopped }: &StopRecord) -> EntryView {
-        let sum = stopped.sum.as_ref();
+        let sum = stopped.arithmetic.as_ref();
         EntryView::Stop(Box::new(StopEntry {
             command: self.command(stopped.of.command),
             attempt: stopped.of.attempt.0,
@@ -190,11 +190,11 @@ impl EntryBuilder<'_> {
             attempt: held.of.attempt.0,
             at: InstantView(*at),
             breaker: self.text(&held.breaker),
-            why: if held.sum.is_some() { "rule" } else { "open" },
+            why: if held.arithmetic.is_some() { "rule" } else { "open" },
             until: held.until.map(InstantView),
             expires_at: held.expires.map(InstantView),
             attempts_left: held.left,
-            decision: held.sum.as_ref().map(DecisionView::held),
+            decision: held.arithmetic.as_ref().map(DecisionView::held),
         }))
     }
 
@@ -221,8 +221,8 @@ impl EntryBuilder<'_> {
     fn bound(&self, attempt: &PastAttempt) -> Option<u64> {
         let of = attempt.of;
         let stops = self.history.stops.iter();
-        let mut sums = stops.filter(|stop| stop.stopped.of == of).map(|stop| stop.stopped.sum);
-        let applied = attempt.retry.map(|planned| planned.sum);
+        let mut sums = stops.filter(|stop| stop.stopped.of == of).map(|stop| stop.stopped.arithmetic);
+        let applied = attempt.retry.map(|planned| planned.arithmetic);
         let bound = if let Some(sum) = applied.or_else(|| sums.next().flatten()) {
             u64::from(sum.allowed?).saturating_add(1)
         } else {

@@ -72,7 +72,7 @@ impl EventView {
                 self.put("run", resumed.run);
                 self.put("downtime_ms", millis(resumed.away));
                 self.put("planned", resumed.planned);
-                let found = resumed.restored;
+                let found = resumed.work;
                 self.put(
                     "restored",
                     json!({
@@ -219,11 +219,11 @@ impl EventView {
     fn held(&mut self, job: &Job, held: &StartHeld) {
         self.attempt(job, held.of);
         self.put("breaker", job.texts.read(&held.breaker));
-        self.put("why", if held.sum.is_some() { "rule" } else { "open" });
+        self.put("why", if held.arithmetic.is_some() { "rule" } else { "open" });
         self.put("until", held.until.map(time));
         self.put_some("expires_at", held.expires.map(time));
         self.put("attempts_left", held.left);
-        if let Some(sum) = &held.sum {
+        if let Some(sum) = &held.arithmetic {
             self.sum(sum, sum.spent_before);
         }
     }
@@ -289,7 +289,7 @@ impl EventView {
 
     fn retrying(&mut self, job: &Job, retrying: &RetryScheduled) {
         self.attempt(job, retrying.of);
-        self.sum(&retrying.sum, retrying.sum.spent_after);
+        self.sum(&retrying.arithmetic, retrying.arithmetic.spent_after);
         self.put("delay_ms", millis(retrying.delay));
         self.put("due_at", time(retrying.due));
     }
@@ -299,7 +299,7 @@ impl EventView {
         self.why(job, stopped.reason, &stopped.error);
         self.put_some("rule", stopped.rule);
         self.put("handled", stopped.handler.is_some());
-        if let Some(sum) = &stopped.sum {
+        if let Some(sum) = &stopped.arithmetic {
             // The refused delay was not spent.
             self.sum(sum, sum.spent_before);
             self.put_some("delay_ms", sum.drawn.map(millis));

@@ -157,7 +157,7 @@ impl FlowEventData {
                 "work_not_completed"
             }
             ItemEvent::RetryScheduled(retrying) => {
-                self.put("retry_count", retrying.sum.retry);
+                self.put("retry_count", retrying.arithmetic.retry);
                 self.put("next_retry_at", rfc3339(retrying.due));
                 self.put("error", error());
                 "retry_scheduled"

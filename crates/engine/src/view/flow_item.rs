@@ -117,7 +117,7 @@ impl History {
 
     fn retries(&self) -> u32 {
         let last = self.latest().find_map(|attempt| attempt.retry);
-        last.map_or(0, |retry| retry.sum.retry)
+        last.map_or(0, |retry| retry.arithmetic.retry)
     }
 
     /// When the next attempt is due.

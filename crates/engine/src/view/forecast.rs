@@ -60,7 +60,7 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
         output: "",
     };
     let mut state = RetryState {
-        usage: active.progress(),
+        progress: active.progress(),
         draws: job.seed().draws(item.index.into(), command.index, active.round),
         deadline: deadline(context, item),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
@@ -83,7 +83,7 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
                 break;
             }
         };
-        state.usage = next.usage(state.usage);
+        state.progress = next.progress(state.progress);
         if let Some(pool) = &mut state.pool {
             pool.consumed = pool.consumed.saturating_add(1);
             pool.item_consumed = pool.item_consumed.saturating_add(1);

@@ -205,7 +205,7 @@ fn stop(job: &Job, record: &Record, stopped: &CommandStopped) -> Option<LogRecor
     };
     let mut fields = of_item(job, of.item());
     if let LogBody::Event(_) = what {
-        let sum = stopped.sum.as_ref();
+        let sum = stopped.arithmetic.as_ref();
         let used = match stopped.reason {
             Reason::WorkflowBudgetExhausted => sum.and_then(|sum| sum.share),
             _ => sum.and_then(|sum| sum.pool),

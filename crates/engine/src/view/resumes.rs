@@ -59,7 +59,7 @@ impl ResumesView {
 impl ResumeView {
     fn of(resume: &ResumeRecord) -> Self {
         let resumed = resume.resumed;
-        let restored = resumed.restored;
+        let restored = resumed.work;
         Self {
             run: resumed.run,
             at: InstantView(resume.at),

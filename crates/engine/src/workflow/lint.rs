@@ -19,11 +19,11 @@ use super::model::{
 use super::source::Span;
 
 /// From this many items at a time on, retries without jitter come in waves.
-const MANY: u32 = 10;
+const MIN_PARALLEL_FOR_JITTER: u32 = 10;
 /// Comparing rules with each other takes quadratic time.
 const MOST_RULES: usize = 200;
 /// The most retries of a schedule that are counted.
-const FAR: u32 = 1000;
+const MAX_COUNTED_RETRIES: u32 = 1000;
 
 pub(crate) fn warnings(workflow: &Workflow, operator: &Operator, problems: &mut Problems) {
     let mut lint = Lint { workflow, operator, problems, last: None };
@@ -34,8 +34,8 @@ pub(crate) fn warnings(workflow: &Workflow, operator: &Operator, problems: &mut 
         for command in &step.commands {
             lint.command(command);
             if let StepWork::Map(map) = &step.work {
-                lint.waves(command, map);
-                lint.outage(command);
+                lint.no_jitter(command, map);
+                lint.map_without_breaker(command);
             }
         }
     }
@@ -73,22 +73,20 @@ impl Lint<'_, '_> {
         let terms = retry.policy.terms();
         self.budget(terms, at("retry_budget"));
         self.deadline(terms, at("attempts"));
-        self.endless(&retry.policy, at("attempts"));
+        self.unlimited_retries(&retry.policy, at("attempts"));
         self.without_effect(retry, &at, action);
         self.rules(retry, at("rules"), action);
     }
 
     fn budget(&mut self, terms: &Terms, span: Span) {
         let draws = Seed(0).draws(0, 0, 1);
-        let first = terms.delay_policy().delay(NonZeroU32::MIN, None, draws);
+        let first = terms.pace().delay(NonZeroU32::MIN, None, draws);
         // The shortest first delay that jitter allows.
-        let shortest = match terms.delay_policy().jitter() {
+        let shortest = match terms.pace().jitter() {
             Jitter::PlusMinus { factor } => first.capped.mul_f64((1.0 - factor).clamp(0.0, 1.0)),
             Jitter::Full => Duration::ZERO,
             Jitter::Equal => first.capped.mul_f64(0.5),
-            Jitter::Decorrelated => {
-                terms.delay_policy().initial_delay().min(terms.delay_policy().max_delay())
-            }
+            Jitter::Decorrelated => terms.pace().initial_delay().min(terms.pace().max_delay()),
             _ => first.capped,
         };
         let Some(budget) = terms.limits().retry_budget() else {
@@ -110,9 +108,9 @@ impl Lint<'_, '_> {
             return;
         };
         let mut spent = Duration::ZERO;
-        for n in 1..=retries.min(FAR) {
+        for n in 1..=retries.min(MAX_COUNTED_RETRIES) {
             let retry = NonZeroU32::MIN.saturating_add(n.saturating_sub(1));
-            let delay = terms.delay_policy().delay(retry, None, Seed(0).draws(0, 0, 1));
+            let delay = terms.pace().delay(retry, None, Seed(0).draws(0, 0, 1));
             spent = spent.saturating_add(delay.capped);
             if !limits.budget_allows(spent, Duration::ZERO) {
                 return;
@@ -126,7 +124,7 @@ impl Lint<'_, '_> {
         }
     }
 
-    fn endless(&mut self, policy: &Policy, span: Span) {
+    fn unlimited_retries(&mut self, policy: &Policy, span: Span) {
         let own = policy.rules().table().iter().filter_map(|rule| rule.terms());
         let pool = self.workflow.pool.is_some() || self.operator.pool_for_all;
         let endless = |terms: &Terms| {
@@ -142,7 +140,7 @@ impl Lint<'_, '_> {
     }
 
     fn without_effect(&mut self, retry: &ResolvedRetry, at: &dyn Fn(&str) -> Span, action: Option<&Action>) {
-        let pace = retry.policy.terms().delay_policy();
+        let pace = retry.policy.terms().pace();
         let given = |setting| retry.origin(setting).is_some();
         if given("jitter_factor") && !matches!(pace.jitter(), Jitter::PlusMinus { .. }) {
             let message = "`jitter_factor` has no effect without `jitter: true`";
@@ -180,13 +178,13 @@ impl Lint<'_, '_> {
     }
 
     /// Items that fail together are retried together.
-    fn waves(&mut self, command: &Command, map: &Map) {
+    fn no_jitter(&mut self, command: &Command, map: &Map) {
         let terms = command.retry.policy.terms();
         let many = match &map.max_parallel {
-            MaxParallel::Number(number) => *number >= MANY,
+            MaxParallel::Number(number) => *number >= MIN_PARALLEL_FOR_JITTER,
             MaxParallel::Variable(_) => false,
         };
-        if many && terms.limits().attempts().allow(0) && terms.delay_policy().jitter() == Jitter::None {
+        if many && terms.limits().attempts().allow(0) && terms.pace().jitter() == Jitter::None {
             let first = command.retry.origins().next().map(|(_, origin)| origin);
             let origin = command.retry.origin("jitter").or(first);
             let span = origin.map_or(command.span, |origin| origin.span);
@@ -196,7 +194,7 @@ impl Lint<'_, '_> {
     }
 
     /// In an outage every item of a map uses up its own retries, unless a breaker holds it.
-    fn outage(&mut self, command: &Command) {
+    fn map_without_breaker(&mut self, command: &Command) {
         let is_http = matches!(command.action, Action::Http(_));
         if is_http && command.breaker.is_none() && !command.declines_breaker {
             let message =
@@ -205,7 +203,7 @@ impl Lint<'_, '_> {
             self.warn(DiagnosticCode::MapWithoutBreaker, command.span, message, help);
         }
         for inner in &command.on_success {
-            self.outage(inner);
+            self.map_without_breaker(inner);
         }
     }
 

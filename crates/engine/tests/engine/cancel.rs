@@ -102,7 +102,7 @@ fn a_resume_records_the_run_the_downtime_and_the_restored_work() {
     };
     assert_eq!((resumed.run, resumed.away), (2, secs(90)));
     assert!(!resumed.planned);
-    let found = resumed.restored;
+    let found = resumed.work;
     assert_eq!((found.running, found.waiting), (1, 1));
     assert_eq!((found.settled, found.pending), (1, 2));
     assert_eq!(found.attempts, 3);

@@ -62,7 +62,7 @@ fn spent_delay_survives_a_crash_exactly() {
     assert_eq!(test.active(0).progress().spent, secs(3));
     test.start();
     let third = test.fail(0, EXIT_1).scheduled().unwrap();
-    assert_eq!((third.delay, third.sum.spent_after), (secs(4), secs(7)));
+    assert_eq!((third.delay, third.arithmetic.spent_after), (secs(4), secs(7)));
     test.now = third.due;
     test.start().fail(0, EXIT_1);
     assert_eq!(test.outcome(), ("failed", Some(Reason::RetryBudget), [0, 1, 0]));

@@ -61,12 +61,12 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::Job(JobEvent::Submitted(it)), 15) => it.flow = None,
         (Event::Job(JobEvent::Submitted(it)), 16) => it.token_key = None,
         (Event::Job(JobEvent::Submitted(it)), 17) => it.origin_breakers = None,
-        (Event::Job(JobEvent::Resumed(it)), 5) => it.restored.held = None,
+        (Event::Job(JobEvent::Resumed(it)), 5) => it.work.held = None,
         (Event::Item(ItemEvent::AttemptStarted(it)), 2) => it.pass = None,
         (Event::Item(ItemEvent::Held(it)), 2) => it.until = None,
         (Event::Item(ItemEvent::Held(it)), 3) => it.expires = None,
         (Event::Item(ItemEvent::Held(it)), 4) => it.left = None,
-        (Event::Item(ItemEvent::Held(it)), 5) => it.sum = None,
+        (Event::Item(ItemEvent::Held(it)), 5) => it.arithmetic = None,
         (Event::Item(ItemEvent::LateResult(it)), 2) => it.reason = None,
         (Event::Job(JobEvent::PoolToppedUp { per_item, .. }), 3) => *per_item = None,
         (Event::Step(StepEvent::Started { start, .. }), 1) => *start = None,
@@ -81,8 +81,10 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::Item(ItemEvent::AttemptFailed(it)), 6) => it.output = None,
         (Event::Item(ItemEvent::AttemptFailed(it)), 7) => it.stdout = None,
         (Event::Item(ItemEvent::AttemptFailed(it)), 8) => it.stderr = None,
-        (Event::Item(ItemEvent::RetryScheduled(it)), field) => it.sum = sum_without(it.sum, field),
-        (Event::Item(ItemEvent::CommandStopped(it)), 3) => it.sum = None,
+        (Event::Item(ItemEvent::RetryScheduled(it)), field) => {
+            it.arithmetic = sum_without(it.arithmetic, field)
+        }
+        (Event::Item(ItemEvent::CommandStopped(it)), 3) => it.arithmetic = None,
         (Event::Item(ItemEvent::CommandStopped(it)), 4) => it.handler = None,
         (Event::Item(ItemEvent::CommandStopped(it)), 5) => it.rule = None,
         (Event::Item(ItemEvent::CommandRecovered { next, .. }), 1) => *next = None,

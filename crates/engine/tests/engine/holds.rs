@@ -18,8 +18,8 @@ fn a_hold_uses_no_attempt_no_delay_budget_and_no_pool() {
     assert_eq!(after, before);
     assert_eq!(test.at(60).start().started_items(), [0]);
     let retrying = test.fail(0, EXIT_1).scheduled().unwrap();
-    assert_eq!(retrying.sum.spent_before, secs(2), "58s held are not spent");
-    assert_eq!(retrying.sum.retry, 2);
+    assert_eq!(retrying.arithmetic.spent_before, secs(2), "58s held are not spent");
+    assert_eq!(retrying.arithmetic.retry, 2);
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn a_crash_keeps_holds_and_the_breaker() {
     let Event::Job(JobEvent::Resumed(resumed)) = &records[0].event else {
         panic!("{records:?}");
     };
-    assert_eq!(resumed.restored.held, Some(5));
+    assert_eq!(resumed.work.held, Some(5));
     assert_eq!(test.breaker(BREAKER), &breaker, "with the same instant");
     assert_eq!(test.next_wake(), Some(at(60)));
     assert_eq!(test.at(60).start().started_items(), [3]);

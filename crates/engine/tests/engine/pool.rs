@@ -27,9 +27,9 @@ map:
 fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
     let mut test = TestedJob::started_over(&map("retry_budget: 2"), 3);
     let first = test.fail(0, EXIT_1).scheduled().unwrap();
-    assert_eq!((first.sum.pool, first.sum.share), (Some((0, 2)), Some((0, 2))));
+    assert_eq!((first.arithmetic.pool, first.arithmetic.share), (Some((0, 2)), Some((0, 2))));
     let second = test.fail(1, FailureCause::Interrupted).scheduled().unwrap();
-    assert_eq!(second.sum.pool, Some((1, 2)), "an interruption is charged too");
+    assert_eq!(second.arithmetic.pool, Some((1, 2)), "an interruption is charged too");
     test.fail(2, EXIT_1);
     let pool = test.job.pool.unwrap();
     assert_eq!((pool.consumed, pool.limits.total), (2, 2));
@@ -274,7 +274,7 @@ proptest! {
             for bytes in &test.journal {
                 let of = match Record::decode(bytes).unwrap().event {
                     Event::Item(ItemEvent::RetryScheduled(retrying)) => retrying.of,
-                    Event::Item(ItemEvent::Held(held)) if held.sum.is_some() => held.of,
+                    Event::Item(ItemEvent::Held(held)) if held.arithmetic.is_some() => held.of,
                     _ => continue,
                 };
                 *charged.entry(of.index).or_default() += 1;

@@ -42,7 +42,7 @@ fn a_retry_is_scheduled_with_its_delay_its_due_time_and_its_arithmetic() {
         pool: None,
         share: None,
     };
-    assert_eq!(first.sum, expected);
+    assert_eq!(first.arithmetic, expected);
     test.at(11).start().at(20);
     let second = test.fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((second.delay, second.due), (secs(2), at(22)));
@@ -56,7 +56,7 @@ fn a_retry_is_scheduled_with_its_delay_its_due_time_and_its_arithmetic() {
         expires: Some(at(22 + 57)),
         ..expected
     };
-    assert_eq!(second.sum, expected);
+    assert_eq!(second.arithmetic, expected);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_long_delay_is_recorded_as_computed_and_as_capped() {
     let first = test.fail(0, EXIT_1).scheduled().unwrap();
     test.now = first.due;
     test.start();
-    let sum = test.fail(0, EXIT_1).scheduled().unwrap().sum;
+    let sum = test.fail(0, EXIT_1).scheduled().unwrap().arithmetic;
     assert_eq!(sum.computed, Some(secs(40)));
     assert_eq!((sum.capped, sum.drawn), (Some(secs(30)), Some(secs(30))));
     assert_eq!(sum.spent_after, secs(50));
@@ -181,7 +181,7 @@ fn a_refused_retry_records_its_arithmetic() {
         Event::Item(ItemEvent::CommandStopped(stopped)) => Some(stopped.clone()),
         _ => None,
     });
-    let sum = stopped.unwrap().sum.unwrap();
+    let sum = stopped.unwrap().arithmetic.unwrap();
     assert_eq!((sum.retry, sum.allowed), (2, Some(9)));
     assert_eq!((sum.spent_before, sum.spent_after), (SECOND, secs(3)));
     assert_eq!((sum.budget, sum.expires), (Some(secs(2)), None));
@@ -194,7 +194,7 @@ fn running_time_and_time_in_a_queue_are_never_charged() {
     // Due at 1001; started long after, without a crash.
     test.at(5000).start();
     let second = test.fail(0, EXIT_1).scheduled().unwrap();
-    assert_eq!(second.sum.spent_after, secs(3));
+    assert_eq!(second.arithmetic.spent_after, secs(3));
 }
 
 #[test]
@@ -218,10 +218,10 @@ fn unlimited_attempts_are_retried_with_the_capped_delay() {
     for _ in 0..100 {
         test.start();
         let retrying = test.fail(0, EXIT_1).scheduled().unwrap();
-        assert_eq!(retrying.sum.allowed, None);
+        assert_eq!(retrying.arithmetic.allowed, None);
         test.now = retrying.due;
     }
     test.start();
     let retrying = test.fail(0, EXIT_1).scheduled().unwrap();
-    assert_eq!((retrying.delay, retrying.sum.retry), (secs(30), 101));
+    assert_eq!((retrying.delay, retrying.arithmetic.retry), (secs(30), 101));
 }

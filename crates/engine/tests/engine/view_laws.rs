@@ -138,7 +138,7 @@ fn every_case_keeps_the_laws_of_views() {
 fn expired(records: &[Record]) -> Vec<(ItemId, String)> {
     let stops = records.iter().filter_map(|record| match &record.event {
         Event::Item(ItemEvent::CommandStopped(stopped)) if stopped.reason == Reason::RetryBudgetExpired => {
-            Some((stopped.of.item(), format!("{:?}", stopped.sum.unwrap())))
+            Some((stopped.of.item(), format!("{:?}", stopped.arithmetic.unwrap())))
         }
         _ => None,
     });

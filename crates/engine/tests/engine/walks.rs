@@ -36,7 +36,7 @@ fn adds_up(test: &TestedJob) {
                 }
             }
             Event::Item(ItemEvent::CommandRepeated { .. }) => charged += 1,
-            Event::Item(ItemEvent::Held(held)) if held.sum.is_some() => charged += 1,
+            Event::Item(ItemEvent::Held(held)) if held.arithmetic.is_some() => charged += 1,
             _ => {}
         }
     }

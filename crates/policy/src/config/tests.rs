@@ -47,9 +47,9 @@ fn settings_are_merged_field_by_field() {
     let policy = special.over(&general).build().unwrap();
     let terms = policy.terms();
     assert_eq!(terms.limits().attempts(), Attempts::AtMost(2));
-    assert_eq!(terms.delay_policy().backoff(), &Backoff::Fibonacci);
-    assert_eq!(terms.delay_policy().initial_delay(), Duration::from_secs(7));
-    assert_eq!(terms.delay_policy().jitter(), Jitter::PlusMinus { factor: 0.1 });
+    assert_eq!(terms.pace().backoff(), &Backoff::Fibonacci);
+    assert_eq!(terms.pace().initial_delay(), Duration::from_secs(7));
+    assert_eq!(terms.pace().jitter(), Jitter::PlusMinus { factor: 0.1 });
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn a_rule_keeps_what_it_does_not_change_and_may_raise_the_bound() {
         .unwrap();
     let terms = policy.rules().table[0].terms.as_deref().unwrap();
     assert_eq!(terms.limits().attempts(), Attempts::AtMost(10));
-    assert_eq!(terms.delay_policy().backoff(), &Backoff::Fibonacci);
-    assert_eq!(terms.delay_policy().max_delay(), Duration::from_secs(2));
+    assert_eq!(terms.pace().backoff(), &Backoff::Fibonacci);
+    assert_eq!(terms.pace().max_delay(), Duration::from_secs(2));
     assert_eq!(policy.bound(), Attempts::AtMost(10));
 }
 

@@ -141,7 +141,7 @@ impl CallState {
             pass.ends(Health::of_failure(failure.cause, verdict.class), now);
         }
         retry.observe.observe(&verdict, error);
-        self.state.usage = verdict.usage(self.state.usage);
+        self.state.progress = verdict.progress(self.state.progress);
         match verdict.decision {
             Decision::Retry { wait, .. } => Ok(wait),
             Decision::Hold => {

@@ -189,7 +189,7 @@ fn a_work_config_becomes_the_same_settings() {
     assert_eq!(waits(uncapped, 3), [50_000, 60_000, 60_000]);
     let absent = WorkDefaults::DEFAULT.retry_config().build().unwrap();
     assert_eq!(absent.terms().limits().attempts(), Attempts::AtMost(10));
-    assert_eq!(absent.terms().delay_policy().backoff(), &Backoff::DEFAULT);
+    assert_eq!(absent.terms().pace().backoff(), &Backoff::DEFAULT);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn fixed(attempts: u32) -> RetryConfig {
 }
 
 fn after(retries: u32, spent: Duration) -> RetryState {
-    RetryState { usage: RetryUsage { retries, spent, previous: None }, ..RetryState::default() }
+    RetryState { progress: RetryProgress { retries, spent, previous: None }, ..RetryState::default() }
 }
 
 fn reason(config: &RetryConfig, state: &RetryState, failure: &Failure<'_>) -> Option<Reason> {
@@ -88,7 +88,7 @@ fn a_retry_after_delays_the_retry_and_is_charged_to_the_budget() {
     let given = verdict(&config, &RetryState::default(), &failure, NOW);
     assert_eq!(given.class, FailureClass::Throttled);
     assert_eq!(given.decision, Decision::Retry { at: NOW.after(secs(7)), wait: secs(7) });
-    assert_eq!(given.usage(RetryUsage::default()).spent, secs(7));
+    assert_eq!(given.progress(RetryProgress::default()).spent, secs(7));
     let sooner = Failure::status(503).retry_after(Some(Duration::from_millis(5)));
     let given = verdict(&config, &RetryState::default(), &sooner, NOW);
     assert_eq!(given.arithmetic.wait(), secs(1));
@@ -126,7 +126,7 @@ fn a_hold_costs_an_attempt_but_no_delay_budget() {
     let policy = fixed(1).retry_budget(secs(0)).rules([hold]).build().unwrap();
     let given = verdict(&policy, &RetryState::default(), &Failure::transient(), NOW);
     assert_eq!(given.decision, Decision::Hold);
-    let progress = given.usage(RetryUsage::default());
+    let progress = given.progress(RetryProgress::default());
     assert_eq!((progress.retries, progress.spent), (1, secs(0)));
     let state = after(1, secs(0));
     let again = verdict(&policy, &state, &Failure::transient(), NOW);
@@ -202,17 +202,17 @@ proptest! {
                 Decision::Stop { .. } => stopped = true,
                 Decision::Hold => prop_assert!(false, "there is no rule that holds"),
             }
-            state.usage = given.usage(state.usage);
-            prop_assert_eq!(state.usage.spent, waited);
+            state.progress = given.progress(state.progress);
+            prop_assert_eq!(state.progress.spent, waited);
             prop_assert!(limits.retry_budget.is_none_or(|budget| waited <= budget));
-            prop_assert!(Some(state.usage.retries) <= limits.attempts.retries());
+            prop_assert!(Some(state.progress.retries) <= limits.attempts.retries());
         }
     }
 
     #[test]
     fn a_delay_before_jitter_never_passes_its_cap(config in any_config(), n in 1_u32.., seed: u64) {
         let policy = config.build().unwrap();
-        let pace = policy.terms().delay_policy();
+        let pace = policy.terms().pace();
         let retry = NonZeroU32::new(n).unwrap();
         let delay = pace.delay(retry, None, Seed(seed).draws(1, 2, 3));
         prop_assert!(delay.capped <= pace.max_delay());

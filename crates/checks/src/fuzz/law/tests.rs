@@ -19,7 +19,7 @@ fn expected() -> (undaunted_policy::Policy, ExpectedPolicy) {
 fn found(spoil: impl FnOnce(&mut VerdictObservation<'_>)) -> Option<&'static str> {
     let (policy, expected) = expected();
     let state = RetryState {
-        usage: RetryUsage { retries: 1, spent: SECOND, previous: Some(SECOND) },
+        progress: RetryProgress { retries: 1, spent: SECOND, previous: Some(SECOND) },
         deadline: Some(NOW.after(SECOND * 100)),
         ..RetryState::default()
     };
@@ -45,11 +45,11 @@ fn decision(observation: &mut VerdictObservation<'_>, wait: Duration) {
 #[test]
 fn a_retry_past_a_limit_is_found() {
     assert_eq!(
-        found(|observation| observation.state.usage.retries = 3),
+        found(|observation| observation.state.progress.retries = 3),
         Some("a retry is one of the attempts")
     );
     assert_eq!(
-        found(|observation| observation.state.usage.spent = SECOND * 19),
+        found(|observation| observation.state.progress.spent = SECOND * 19),
         Some("the delays fit the budget")
     );
     assert_eq!(
@@ -121,7 +121,7 @@ fn a_stop_without_cause_is_found() {
     }
     assert_eq!(
         found(|observation| {
-            observation.state.usage.retries = 3;
+            observation.state.progress.retries = 3;
             let (reason, then) = (Reason::Attempts, RuleAction::Skip);
             observation.verdict.decision = Decision::Stop { reason, then };
         }),

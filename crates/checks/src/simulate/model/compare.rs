@@ -82,7 +82,7 @@ pub fn observed_choices(job: &Job, records: &[Record]) -> ObservedChoices {
             }
             Event::Item(ItemEvent::CommandStopped(stopped)) => {
                 // A refused retry had a random delay too.
-                if let Some(delay) = stopped.sum.and_then(|sum| sum.wait()) {
+                if let Some(delay) = stopped.arithmetic.and_then(|sum| sum.wait()) {
                     let key = key(job, stopped.of);
                     observed_choices.delays.entry(key).or_default().push(delay);
                 }
@@ -197,7 +197,7 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
             Event::Item(ItemEvent::RetryScheduled(retrying)) => {
                 let entry = made.entry(key(job, retrying.of)).or_default();
                 entry.delays.push(retrying.delay);
-                entry.spent = retrying.sum.spent_after;
+                entry.spent = retrying.arithmetic.spent_after;
             }
             _ => {}
         }

@@ -88,8 +88,8 @@ impl Sentences {
     fn retrying(&mut self, job: &Job, retrying: &RetryScheduled) -> String {
         let of = retrying.of;
         let cause = self.failed.remove(&of.item()).unwrap_or_default();
-        let (retry, attempt) = (retrying.sum.retry, of.attempt);
-        let (retries, attempts) = bounds(retrying.sum.allowed);
+        let (retry, attempt) = (retrying.arithmetic.retry, of.attempt);
+        let (retries, attempts) = bounds(retrying.arithmetic.allowed);
         format!(
             "  {}: attempt {attempt}{attempts} failed ({cause}); retry {retry}{retries} in {}",
             subject(job, of),
@@ -181,7 +181,7 @@ pub(super) fn leaving(asked: u32, running: usize) -> Option<String> {
 }
 
 fn resumed(job: &Job, resumed: &JobResumed) -> String {
-    let found = resumed.restored;
+    let found = resumed.work;
     let away = short(resumed.away);
     // The time of a crash is unknown; only the last event before it is recorded.
     let away =

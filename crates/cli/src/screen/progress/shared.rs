@@ -46,7 +46,7 @@ impl Sentences {
             Some(until) => format!("next probe in {}", ahead(until.since(now))),
             None => "probing".to_owned(),
         };
-        if let Some(sum) = &held.sum {
+        if let Some(sum) = &held.arithmetic {
             let cause = self.failed.remove(&of.item()).unwrap_or_default();
             let attempt = of.attempt;
             let (retries, attempts) = bounds(sum.allowed);

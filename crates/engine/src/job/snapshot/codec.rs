@@ -27,7 +27,7 @@ codec::foreign! {
         }
     }
 
-    pub(in crate::job) progress: undaunted_policy::RetryUsage {
+    pub(in crate::job) progress: undaunted_policy::RetryProgress {
         encode(progress, to) {
             to.array(3)?.u32(progress.retries)?;
             super::codec::span::encode(&progress.spent, to, &mut ())?;
@@ -37,7 +37,7 @@ codec::foreign! {
             if from.array()? != Some(3) {
                 return Err(super::Unread::message("progress needs three numbers"));
             }
-            Ok(undaunted_policy::RetryUsage {
+            Ok(undaunted_policy::RetryProgress {
                 retries: from.u32()?,
                 spent: super::codec::span::decode(from, &mut ())?,
                 previous: super::codec::maybe_span::decode(from, &mut ())?,
