@@ -12,7 +12,7 @@ use undaunted_policy::{BreakerSettings, Policy, RetryConfig, WhenOpen};
 
 use crate::event::PolicyChange;
 use crate::workflow::{
-    Command, Handler, Map, MaxParallel, OnInterrupt, OnItemFailure, Step, StepWork, Workflow,
+    Command, FlowStep, Handler, Map, MaxParallel, OnInterrupt, OnItemFailure, Step, StepWork, Workflow,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,6 +150,8 @@ impl Differences {
         self.work(OF, "agents", both, |it| it.agents.clone());
         self.work(OF, "env", both, |it| it.env.clone());
         self.work(OF, "secrets", both, |it| it.secrets.clone());
+        self.work(OF, "goals", both, |it| it.flow.as_ref().map(|flow| flow.goals.clone()));
+        self.work(OF, "init", both, |it| it.flow.as_ref().map(|flow| flow.init.clone()));
         self.work(OF, "retry_budget", both, |it| it.pool.map(|pool| (pool.total, pool.per_item)));
         let names =
             |it: &Workflow| -> Vec<String> { it.steps.iter().map(|step| step.name.clone()).collect() };
@@ -163,8 +165,12 @@ impl Differences {
     fn step(&mut self, both: [&Step; 2]) {
         let [old, new] = both;
         self.work(&old.name, "the list of steps that it needs", both, |it| it.needs.clone());
-        if let (StepWork::Map(old_map), StepWork::Map(new_map)) = (&old.work, &new.work) {
-            self.map(&old.name, [old_map, new_map]);
+        match (&old.work, &new.work) {
+            (StepWork::Map(old_map), StepWork::Map(new_map)) => self.map(&old.name, [old_map, new_map]),
+            (StepWork::Call(old_step), StepWork::Call(new_step)) => {
+                self.flow_step(&old.name, [old_step, new_step]);
+            }
+            _ => {}
         }
         self.commands(&old.name, &old.commands, &new.commands);
     }
@@ -179,6 +185,15 @@ impl Differences {
         self.setting(of, "max_failures", both, |it| &it.tolerance.max_failures);
         self.setting(of, "failure_threshold", both, |it| &it.tolerance.failure_threshold);
         self.setting(of, "on_item_failure", both, |it| &it.on_item_failure);
+    }
+
+    fn flow_step(&mut self, of: &str, both: [&FlowStep; 2]) {
+        self.work(of, "attributes", both, |it| it.attributes.clone());
+        self.work(of, "predicate", both, |it| it.predicate.clone());
+        self.work(of, "labels", both, |it| it.labels.clone());
+        self.work(of, "best_effort", both, |it| it.completion);
+        self.work(of, "on_complete", both, |it| it.on_complete);
+        self.setting(of, "work_config.parallelism", both, |it| &it.parallelism);
     }
 
     fn commands(&mut self, of: &str, old: &[Command], new: &[Command]) {

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::flows::flow;
 use crate::history::{all, assert_fields, count, has_event, one};
+use crate::http_server::{Reply, ScriptedServer};
 use crate::sandbox::Sandbox;
 
 #[test]
@@ -135,4 +137,36 @@ fn an_update_cannot_change_what_is_done() {
     sandbox.call(&["resume", "@last", "--update"]).exits(3);
     sandbox.call(&["resume", "@last", "--update", "nofile.yaml"]).exits(6);
     assert_eq!(sandbox.events(), before);
+}
+
+#[test]
+fn an_update_of_a_flow_may_change_its_parallelism_and_nothing_that_it_computes() {
+    let server = ScriptedServer::start().on("/a", &[Reply::status(503), Reply::done()]);
+    let waits = ", work_config: {max_retries: 3, backoff: 60000, max_backoff: 60000, parallelism: 2}";
+    let attributes = "x: {role: required}, y: {role: output}";
+    let sandbox = flow(&server, "goals: [a]\ninit: {x: 1}", &[("a", attributes, waits)]);
+    sandbox.run_killed_at("retry_scheduled");
+    let (before, text) = (sandbox.events(), sandbox.read("w.yaml"));
+    for (old, new, difference) in [
+        ("x: 1", "x: 2", "the workflow: init differs"),
+        ("y: {role: output}", "z: {role: output}", "a: attributes differs"),
+        (
+            ", work_config",
+            ", predicate: {language: cel, script: 'x > 0'}, work_config",
+            "a: predicate differs",
+        ),
+        (", work_config", ", best_effort: true, work_config", "a: best_effort differs"),
+    ] {
+        assert!(text.contains(old), "{old}: {text}");
+        sandbox.write("w.yaml", &text.replace(old, new));
+        sandbox.call(&["resume", "@last", "--update"]).exits(3).err_contains(difference);
+    }
+    assert_eq!(sandbox.events(), before);
+    sandbox.write("w.yaml", &text.replace("parallelism: 2", "parallelism: 1"));
+    let engine = sandbox.spawn(&["resume", "@last", "--update"]);
+    let updated = sandbox.event("policy_changed");
+    engine.kill();
+    let changes = updated["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_fields!(changes[0], {"of": "a", "setting": "work_config.parallelism", "old": "2", "new": "1"});
 }

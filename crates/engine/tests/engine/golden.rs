@@ -82,7 +82,7 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::Item(ItemEvent::AttemptFailed(it)), 7) => it.stdout = None,
         (Event::Item(ItemEvent::AttemptFailed(it)), 8) => it.stderr = None,
         (Event::Item(ItemEvent::RetryScheduled(it)), field) => {
-            it.arithmetic = sum_without(it.arithmetic, field)
+            it.arithmetic = sum_without(it.arithmetic, field);
         }
         (Event::Item(ItemEvent::CommandStopped(it)), 3) => it.arithmetic = None,
         (Event::Item(ItemEvent::CommandStopped(it)), 4) => it.handler = None,
