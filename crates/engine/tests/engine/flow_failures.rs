@@ -214,7 +214,7 @@ fn a_step_that_failed_before_it_had_items_begins_again_when_the_flow_is_redriven
     test.start().fail_item(item_at(0), FailureCause::Refused);
     let report = test.report();
     assert_eq!(report.status.word(), "failed");
-    assert!(report.error.unwrap().contains("condition"));
+    assert!(report.error.unwrap().contains("predicate"));
     test.redrive([item_at(0)]).crash_and_resume().start();
     test.succeed_item(item_at(0), &json!({"y": 5})).start();
     assert_eq!(test.arguments(StepId(1).item(0)), json!({"y": 5}));

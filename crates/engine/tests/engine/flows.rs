@@ -225,7 +225,7 @@ fn a_predicate_skips_a_step_and_an_error_in_it_fails_the_step() {
             _ => {
                 let report = test.report();
                 assert_eq!(report.status.word(), "failed", "{script}");
-                assert!(report.error.unwrap().contains("condition"), "{script}");
+                assert!(report.error.unwrap().contains("predicate"), "{script}");
             }
         }
     }

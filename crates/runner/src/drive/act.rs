@@ -96,7 +96,7 @@ impl JobDriver<'_> {
             }
         }
         drop(cache);
-        batch.saved = self.save_for(SnapshotOccasion::Batch);
+        batch.saved = self.snapshot_if_due(SnapshotOccasion::Batch);
         self.journal.track(batch);
         failpoint::reach("append-before", self.journal.version.0);
         Some(appends)

@@ -210,8 +210,8 @@ pub(super) struct SnapshotSchedule {
 pub(super) enum SnapshotOccasion {
     Batch,
     /// Nothing runs, and nothing is being written.
-    Rest,
-    Leaving,
+    Idle,
+    OwnerStops,
 }
 
 impl SnapshotOccasion {
@@ -221,8 +221,8 @@ impl SnapshotOccasion {
         match self {
             Self::Batch => 32,
             // Nothing waits for it, and it may shorten a later recovery a lot.
-            Self::Rest => 256,
-            Self::Leaving => usize::MAX,
+            Self::Idle => 256,
+            Self::OwnerStops => usize::MAX,
         }
     }
 }
@@ -244,7 +244,7 @@ impl JobJournal {
 
 impl JobDriver<'_> {
     /// A snapshot after everything that was submitted, if it is worth its cost now.
-    pub(super) fn save_for(&mut self, occasion: SnapshotOccasion) -> Option<Vec<u8>> {
+    pub(super) fn snapshot_if_due(&mut self, occasion: SnapshotOccasion) -> Option<Vec<u8>> {
         let version = self.journal.version;
         let saving = &mut self.journal.saving;
         let since = version.0.saturating_sub(saving.at.0);
@@ -265,10 +265,10 @@ impl JobDriver<'_> {
         Some(bytes)
     }
 
-    pub(super) fn save_at_rest(&mut self) {
+    pub(super) fn snapshot_if_idle(&mut self) {
         if self.journal.is_written()
             && self.job.starts.running.is_empty()
-            && let Some(bytes) = self.save_for(SnapshotOccasion::Rest)
+            && let Some(bytes) = self.snapshot_if_due(SnapshotOccasion::Idle)
         {
             let at = self.journal.version;
             self.journal.write_saved(self.context.services, at, bytes);
@@ -277,7 +277,7 @@ impl JobDriver<'_> {
 
     pub(super) fn save_before_leaving(&mut self) {
         if self.journal.is_written()
-            && let Some(bytes) = self.save_for(SnapshotOccasion::Leaving)
+            && let Some(bytes) = self.snapshot_if_due(SnapshotOccasion::OwnerStops)
         {
             let (of, at) = (&self.journal.claim.aggregate, self.journal.version);
             // Without a snapshot, recovery only takes longer.

@@ -122,7 +122,7 @@ impl<'w> JobDriver<'w> {
         self.complete()?;
         self.fill()?;
         self.submit_pending();
-        self.save_at_rest();
+        self.snapshot_if_idle();
         Ok(())
     }
 
