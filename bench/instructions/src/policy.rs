@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use undaunted_policy::{
     ClassName, Conditions, Failure as Failed, FailureCause, FailureClass, FailureKind, JitterMode, Policy,
-    PolicyError, PoolBalance, RetryConfig, RetryOn, RetryState, RetryProgress, Rule, RuleAction, Seed,
+    PolicyError, PoolBalance, RetryConfig, RetryOn, RetryProgress, RetryState, Rule, RuleAction, Seed,
     Timestamp,
 };
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use failsafe::backoff::{equal_jittered, full_jittered};
 use tokio_retry::strategy;
-use undaunted_policy::{Pace, Draws, JitterMode, PolicyError, RetryConfig, Seed};
+use undaunted_policy::{Draws, JitterMode, Pace, PolicyError, RetryConfig, Seed};
 
 use crate::contestant::{Contestant, Group, Role, Target, repeat};
 

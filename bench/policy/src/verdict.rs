@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use undaunted_policy::{
     ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, JitterMode, Policy, PolicyError,
-    PoolBalance, RetryConfig, RetryOn, RetryState, RetryProgress, Rule, RuleAction, Timestamp, verdict,
+    PoolBalance, RetryConfig, RetryOn, RetryProgress, RetryState, Rule, RuleAction, Timestamp, verdict,
 };
 
 use crate::contestant::{Contestant, Group, Role, Target, repeat};

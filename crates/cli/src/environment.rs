@@ -11,10 +11,10 @@ use undaunted_policy::{Attempts, CompletionRule, PoolCeilings};
 use crate::{CommandError, Result};
 
 pub(crate) fn operator() -> Result<Operator> {
-    // Needed only later, but an error is reported before anything is stored.
+    // Read here to report an invalid value before a job is stored; used later.
     check_interval()?;
     let pool = PoolCeilings::DEFAULT;
-    let work = work()?;
+    let work = work_defaults()?;
     Ok(Operator {
         ceilings: PoolCeilings {
             default_total: count("RETRY_BUDGET_DEFAULT")?.unwrap_or(pool.default_total),
@@ -42,15 +42,15 @@ pub(crate) fn operator() -> Result<Operator> {
     })
 }
 
-fn work() -> Result<WorkDefaults> {
-    let usual = WorkDefaults::DEFAULT;
+fn work_defaults() -> Result<WorkDefaults> {
+    let default = WorkDefaults::DEFAULT;
     let retries = read("RETRY_MAX_RETRIES", "a number of at least 0, or -1 for unlimited", retries)?;
-    let growth = read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", growth)?;
+    let backoff_type = read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", backoff_type)?;
     let work = WorkDefaults {
-        max_retries: retries.unwrap_or(usual.max_retries),
-        backoff: millis("RETRY_BACKOFF")?.unwrap_or(usual.backoff),
-        max_backoff: millis("RETRY_MAX_BACKOFF")?.unwrap_or(usual.max_backoff),
-        backoff_type: growth.unwrap_or(usual.backoff_type),
+        max_retries: retries.unwrap_or(default.max_retries),
+        backoff: millis("RETRY_BACKOFF")?.unwrap_or(default.backoff),
+        max_backoff: millis("RETRY_MAX_BACKOFF")?.unwrap_or(default.max_backoff),
+        backoff_type: backoff_type.unwrap_or(default.backoff_type),
     };
     if work.max_backoff.is_zero() || work.max_backoff < work.backoff {
         return Err(CommandError::Usage(format!(
@@ -63,7 +63,7 @@ fn work() -> Result<WorkDefaults> {
     Ok(work)
 }
 
-/// The longest time between two evaluations of a completion rule. Results and its deadline trigger it too.
+/// Completion rules are evaluated at least this often, besides at every result and at their deadlines.
 pub(crate) fn check_interval() -> Result<Duration> {
     const DEFAULT: Duration = Duration::from_secs(5);
     Ok(seconds("BEST_EFFORT_CHECK_INTERVAL_SECONDS")?.unwrap_or(DEFAULT))
@@ -112,7 +112,7 @@ fn retries(value: &str) -> Option<Attempts> {
     }
 }
 
-fn growth(value: &str) -> Option<BackoffType> {
+fn backoff_type(value: &str) -> Option<BackoffType> {
     match value {
         "fixed" => Some(BackoffType::Fixed),
         "linear" => Some(BackoffType::Linear),

@@ -1,4 +1,4 @@
-//! The numbers of a job's parts, each with a type of its own.
+//! Typed indices and counters: steps, commands, items, attempts, starts.
 
 use std::fmt;
 

@@ -47,7 +47,7 @@ pub enum Input {
     Drop {
         items: Vec<ItemId>,
     },
-    /// Enlarge the pool, also of a finished job, whose dead letters may be redriven.
+    /// Adds units to the pool. Applies to ended jobs too: their dead letters may be redriven.
     TopUp {
         retries: u32,
     },

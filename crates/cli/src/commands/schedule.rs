@@ -7,7 +7,7 @@ use undaunted_engine::workflow::{Source, StepWork, Workflow, check_retry_config}
 use undaunted_policy::{Attempts, Policy, Schedule, Seed};
 
 use crate::commands::check::{check_file, refusal};
-use crate::screen::{diagnostics, is_colourful, schedule};
+use crate::screen::{diagnostics, schedule, wants_colour};
 use crate::{CommandError, Result};
 
 /// The number of retries shown of an unlimited policy, and the most in a table.
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &ScheduleArgs) -> Result<()> {
     if args.json {
         schedule::json(&mut out, plan)?;
     } else {
-        schedule::table(&mut out, plan, is_colourful(&io::stdout()))?;
+        schedule::table(&mut out, plan, wants_colour(&io::stdout()))?;
     }
     out.flush()?;
     Ok(())

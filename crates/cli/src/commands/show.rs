@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use clap::Args;
 
 use crate::screen::job::{self, JobLayout};
-use crate::screen::{is_colourful, print, resumes};
+use crate::screen::{print, resumes, wants_colour};
 use crate::{Exit, Jobs, OpenedJob, Result};
 
 /// The width if it is unknown.
@@ -40,7 +40,7 @@ pub(crate) fn run(jobs: &Jobs, args: &ShowArgs) -> Result<Exit> {
     }
     let now = opened.now();
     print(&opened.view()?, args.json, |out, view| {
-        let (columns, colour) = (columns(), is_colourful(&io::stdout()));
+        let (columns, colour) = (columns(), wants_colour(&io::stdout()));
         job::show(out, view, &JobLayout { now, columns, colour })
     })?;
     Ok(Exit::Done)

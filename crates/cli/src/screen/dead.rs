@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use undaunted_engine::view::{AttemptView, DeadLetterGroup, DeadLetterLine, DeadLetterView};
 use undaunted_policy::Reason;
 
-use super::words::{address, name_or_place};
+use super::words::{address, item_argument};
 use super::{count, error_lines, plain, quoted, short};
 
 /// The most names of a group that are shown, and the most characters of them.
@@ -63,7 +63,7 @@ pub(crate) fn show(out: &mut impl Write, job: &str, letter: &DeadLetterView) -> 
     writeln!(
         out,
         "  again:   undaunted dlq redrive {job} {}",
-        quoted(&name_or_place(&letter.item, letter.index))
+        quoted(&item_argument(&letter.item, letter.index))
     )
 }
 

@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Serialize;
 use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Severity, Source, Span};
 
-use super::is_colourful;
+use super::wants_colour;
 use crate::exit::wants_json;
 
 /// The most diagnostics that are printed.
@@ -20,7 +20,7 @@ pub(crate) fn show(source: &Source, problems: &[Diagnostic]) {
         return;
     }
     let mut err = io::stderr().lock();
-    let renderer = if is_colourful(&err) { Renderer::styled() } else { Renderer::plain() };
+    let renderer = if wants_colour(&err) { Renderer::styled() } else { Renderer::plain() };
     for problem in problems.iter().take(SHOWN) {
         // A closed standard error is ignored.
         let _ = writeln!(err, "{}\n", drawn(&renderer, source, problem));

@@ -24,7 +24,7 @@ mod tests;
 pub(crate) mod timeline;
 mod words;
 
-pub(crate) use words::{count, is_colourful, json, plain, print};
+pub(crate) use words::{count, json, plain, print, wants_colour};
 
 use duration::{measured, short};
 use summary::error_lines;

@@ -57,7 +57,7 @@ pub(crate) fn failure(job: &Job, cause: Option<FailureCause>, error: Option<&Sto
     }
 }
 
-/// The limits of retries and of attempts: ` of 3` and ` of 4`.
+/// The limits of retries and of attempts: ` of 3` and ` of 4`, both empty if retries are unlimited.
 pub(crate) fn bounds(retries: Option<u32>) -> (String, String) {
     let bounds = retries.map(|retries| {
         let attempts = u64::from(retries).saturating_add(1);
@@ -66,7 +66,7 @@ pub(crate) fn bounds(retries: Option<u32>) -> (String, String) {
     bounds.unwrap_or_default()
 }
 
-pub(crate) fn is_colourful(out: &impl IsTerminal) -> bool {
+pub(crate) fn wants_colour(out: &impl IsTerminal) -> bool {
     out.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
@@ -80,15 +80,15 @@ pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
     let attempt = u64::from(retry).saturating_add(1);
     match allowed {
         Some(bound) => {
-            let executions = u64::from(bound).saturating_add(1);
-            format!("retry {retry} of {bound} (attempt {attempt} of {executions})")
+            let attempts = u64::from(bound).saturating_add(1);
+            format!("retry {retry} of {bound} (attempt {attempt} of {attempts})")
         }
         None => format!("retry {retry} (attempt {attempt})"),
     }
 }
 
 /// An item as typed after its job.
-pub(crate) fn name_or_place(name: &str, index: u32) -> String {
+pub(crate) fn item_argument(name: &str, index: u32) -> String {
     address("", name, index).trim_start_matches('/').to_owned()
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn plain(text: &str) -> String {
         match character {
             '\t' => plain.push(' '),
             control if control.is_control() => plain.extend(control.escape_debug()),
-            // It would break the line or change the direction of the text after it.
+            // Line separators and direction marks would break the line or change its direction.
             other if !is_plain(other) => plain.extend(other.escape_unicode()),
             other => plain.push(other),
         }

@@ -13,7 +13,7 @@ stored! {
     pub struct BreakerRecord {
         /// `None` for operators and housekeeping.
         pub job: Option<String> = 0,
-        /// The length of that job's journal with the commit. By job and number a process tells its own facts
+        /// The length of that job's journal after the commit that contains this fact. By job and number a process tells its own facts
         /// from those of others.
         pub seq: Option<u64> = 1,
         pub facts: Vec<BreakerFact> = 2,

@@ -34,7 +34,7 @@ pub struct BreakerChange {
     pub change: BreakerChangeKind,
     /// `None` if an operator changed it.
     pub job: Option<String>,
-    /// The length of that job's journal with the commit.
+    /// The length of that job's journal after the commit that contains this fact.
     pub seq: Option<u64>,
     /// Consecutive failures that opened it; 0 if a probe, a rule or an operator did.
     pub failures: u32,
@@ -42,7 +42,7 @@ pub struct BreakerChange {
 }
 
 stored! {
-    /// The numbers are those of the first stored format.
+    /// The numbers are part of the stored format: never change or reuse them.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum BreakerChangeKind {
         Configured = 0 => "configured",
@@ -224,7 +224,7 @@ impl BreakerState {
         self.probe.as_ref().filter(overdue)
     }
 
-    /// Moves an opening in the future (the clock was set back) to now, so it lasts no longer than its
+    /// If the clock was set back, the opening lies in the future; moves it to now, so it lasts no longer than its
     /// recovery timeout.
     pub fn clamped(mut self, now: Timestamp) -> Self {
         let longest = now.after(self.settings.recovery_timeout);

@@ -1,4 +1,5 @@
-//! Which starts are admitted, which jobs wait for a breaker, which one probes, and which are woken.
+//! [`AdmissionControl`]: decides which starts a breaker admits, which jobs wait for it, which one probes, and
+//! which to wake.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

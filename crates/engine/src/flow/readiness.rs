@@ -13,7 +13,7 @@ pub(crate) enum Readiness {
     Unreachable(String),
 }
 
-/// A step that leads to no goal waits for ever.
+/// A step on which no goal depends is never ready.
 pub(crate) fn readiness(job: &Job, step: StepId) -> Readiness {
     let Some(call) = job.plan().call(step).filter(|_| job.is_planned(step)) else { return Readiness::Waits };
     let mut waits = false;

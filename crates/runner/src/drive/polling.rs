@@ -17,7 +17,7 @@ use crate::journal;
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The longest wait between two questions during an outage.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_RECONNECT_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) struct StorePolling<'w> {
     /// When the last poll began, as an uptime.
@@ -185,7 +185,7 @@ impl<'w> EventLoop<'w> {
         }
         let is_first = outage.tries == 0;
         outage.tries = outage.tries.saturating_add(1);
-        let longest = POLL_INTERVAL.saturating_mul(1 << outage.tries.min(8)).min(LONGEST);
+        let longest = POLL_INTERVAL.saturating_mul(1 << outage.tries.min(8)).min(MAX_RECONNECT_WAIT);
         // Jittered, so that processes that have lost the same store do not all ask at the same instant.
         let part = now.subsec_nanos() % 512;
         let spread = longest.saturating_mul(part) / 1024;

@@ -13,13 +13,13 @@ use super::{CommandExit, CommandFate, RunningCommand, VanishedCommand, format_1}
 use crate::codec;
 
 /// Longer than any record.
-const LONGEST: usize = 4096;
+const MAX_RECORD_BYTES: usize = 4096;
 /// Bytes before a record: its length and its checksum.
-const HEAD: usize = 8;
+const FRAME_BYTES: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct SpoolHeader {
-    /// The boot id. No process of this log lives after another boot.
+    /// The boot id. After another boot, every process in this log is gone.
     #[n(0)]
     pub(crate) boot: String,
     /// The pid namespace of the numbers in this log.
@@ -81,9 +81,9 @@ impl SpoolRecord {
     pub(crate) fn framed(&self) -> Vec<u8> {
         // Enough for most records without reallocation.
         let mut framed = Vec::with_capacity(128);
-        framed.extend_from_slice(&[0; HEAD]);
+        framed.extend_from_slice(&[0; FRAME_BYTES]);
         put(self, &mut framed);
-        if let Some((head, payload)) = framed.split_first_chunk_mut::<HEAD>() {
+        if let Some((head, payload)) = framed.split_first_chunk_mut::<FRAME_BYTES>() {
             let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
             let sum = u64::from(crc32fast::hash(payload));
             *head = (u64::from(length) | sum << 32).to_le_bytes();
@@ -96,7 +96,7 @@ impl SpoolRecord {
         let (checksum, rest) = rest.split_first_chunk()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
         let (payload, rest) = rest.split_at_checked(length)?;
-        if length > LONGEST || crc32fast::hash(payload) != u32::from_le_bytes(*checksum) {
+        if length > MAX_RECORD_BYTES || crc32fast::hash(payload) != u32::from_le_bytes(*checksum) {
             return None;
         }
         let record = match payload.first() {

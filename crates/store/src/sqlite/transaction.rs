@@ -220,7 +220,8 @@ impl StoreTransaction<'_> {
         let Some(known) = self.heads.get(self.connection, aggregate)? else {
             return Ok(Ok(()));
         };
-        // The row with that record stays; if there is none yet, the last row stays, which holds the head.
+        // Keeps the batch that contains `before`; if no record has that version yet, the last batch, which holds
+        // the head.
         let mut find = self
             .connection
             .prepare_cached("SELECT max(first) FROM batches WHERE aggregate = ?1 AND first <= ?2")?;

@@ -11,7 +11,7 @@ use undaunted_policy::{Reason, Timestamp};
 use super::standing::Standing;
 use crate::screen::holds::story;
 use crate::screen::limits::{has_ended, late_words};
-use crate::screen::words::{address, name_or_place, retry_of};
+use crate::screen::words::{address, item_argument, retry_of};
 use crate::screen::{count, error_lines, measured, one_line, plain, quoted, short};
 
 const SHOWN: usize = 5;
@@ -53,7 +53,7 @@ pub(crate) fn show(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io:
             out,
             "  again:   undaunted dlq redrive {} {}",
             item.job,
-            quoted(&name_or_place(&item.item, item.index))
+            quoted(&item_argument(&item.item, item.index))
         )?;
     }
     Ok(())

@@ -22,7 +22,7 @@ use super::frame::sample;
 use super::sentences::{headline, leaving};
 use super::terminal::Terminal;
 use super::{FrameLine, ProgressFrame, Sentences, Size, Speed};
-use crate::screen::is_colourful;
+use crate::screen::wants_colour;
 
 const FRAME: Duration = Duration::from_millis(100);
 /// A job that ends before this has no frame: it would only flicker.
@@ -164,7 +164,7 @@ impl Frames {
         // Without the flag, a stopped job draws its next frame over what other processes wrote since.
         let _ = signal_hook::flag::register(SIGCONT, Arc::clone(&continued));
         Self {
-            terminal: Terminal::new(io::stderr(), is_colourful(&io::stderr())),
+            terminal: Terminal::new(io::stderr(), wants_colour(&io::stderr())),
             lines: String::new(),
             speed: Speed::new(sample(job, clock.now())),
             clock,
