@@ -193,7 +193,7 @@ impl Differences {
         self.work(of, "labels", both, |it| it.labels.clone());
         self.work(of, "best_effort", both, |it| it.completion);
         self.work(of, "on_complete", both, |it| it.on_complete);
-        self.setting(of, "work_config.parallelism", both, |it| &it.parallelism);
+        self.work(of, "work_config.parallelism", both, |it| it.parallelism);
     }
 
     fn commands(&mut self, of: &str, old: &[Command], new: &[Command]) {

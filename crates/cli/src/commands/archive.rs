@@ -134,17 +134,15 @@ fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>> {
 
 /// The jobs that ended at least this long ago.
 pub(crate) fn ended_before(jobs: &Jobs, age: Duration) -> Result<Vec<String>> {
+    let mut found = jobs.list("")?;
+    found.retain(|listed| has_ended_before(jobs, listed.aggregate.id(), age));
+    Ok(found.iter().map(|listed| listed.aggregate.id().to_owned()).collect())
+}
+
+/// A job that cannot be read may not have ended.
+pub(crate) fn has_ended_before(jobs: &Jobs, id: &str, age: Duration) -> bool {
     let now = Clock::set().now();
-    let mut found = Vec::new();
-    for listed in jobs.list("")? {
-        let id = listed.aggregate.id();
-        // A job that cannot be read may not have ended.
-        let Ok(job) = jobs.read(id) else { continue };
-        if job.stage.has_ended() && now.since(job.times.last_at) >= age {
-            found.push(id.to_owned());
-        }
-    }
-    Ok(found)
+    jobs.read(id).is_ok_and(|job| job.stage.has_ended() && now.since(job.times.last_at) >= age)
 }
 
 fn of_archive(error: &ArchiveError) -> CommandError {

@@ -12,7 +12,7 @@ use undaunted_runner::drive::{EventLoop, NoJobObserver};
 use undaunted_runner::journal;
 use undaunted_runner::secrets::Secrets;
 
-use crate::commands::archive::ended_before;
+use crate::commands::archive::{ended_before, has_ended_before};
 use crate::jobs::of_drive;
 use crate::retry_flags::duration;
 use crate::screen::{count, json};
@@ -90,8 +90,9 @@ pub(crate) fn prune(jobs: &Jobs, args: &PruneArgs) -> Result<Exit> {
     let ended = ended_before(jobs, args.older_than)?;
     for id in &ended {
         if !args.dry_run {
-            if jobs.read(id).is_err() {
-                continue; // It was removed with the flow whose item started it.
+            // A redrive may have begun since; or the job was removed with the flow whose item started it.
+            if !has_ended_before(jobs, id, args.older_than) {
+                continue;
             }
             remove(jobs, id)?;
         }

@@ -102,7 +102,7 @@ job 7f3k  item north
   ask, attempt 1 of 3: failed after 1.5s
     at         2023-11-14T22:13:20.000Z
     failure    exit status 1: no answer
-    rule       none matched; a transient failure is retried
+    rule       none matched; the failure is transient
     delay      10s computed, 10s capped, 10s drawn
     decision   retry 1 of 2 (attempt 2 of 3) in 10s, due 2023-11-14T22:13:40.000Z
     retries    0 → 1 of 2

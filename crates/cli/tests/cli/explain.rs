@@ -51,7 +51,7 @@ job JOB item north
   ask, attempt 1 of 4: failed after SOON
     at TIME
     failure exit status 3: north does not answer
-    rule none matched; a transient failure is retried
+    rule none matched; the failure is transient
     delay 150ms computed, 150ms capped, 150ms drawn
     decision retry 1 of 3 (attempt 2 of 4) in 150ms, due TIME
     retries 0 → 1 of 3
@@ -62,7 +62,7 @@ job JOB item north
   ask, attempt 2 of 4: failed after SOON
     at TIME
     failure exit status 3: north does not answer
-    rule none matched; a transient failure is retried
+    rule none matched; the failure is transient
     delay 300ms computed, 200ms capped, 200ms drawn
     decision retry 2 of 3 (attempt 3 of 4) in 200ms, due TIME
     retries 1 → 2 of 3
@@ -73,7 +73,7 @@ job JOB item north
   ask, attempt 3 of 4: failed after SOON
     at TIME
     failure exit status 3: north does not answer
-    rule none matched; a transient failure is retried
+    rule none matched; the failure is transient
 
   ask stopped (retry_budget)
     at TIME

@@ -81,7 +81,7 @@ job JOB item north
   charge, attempt 1 of 4: failed after SOON
     at TIME
     failure exit status 3: connection refused
-    rule none matched; a transient failure is retried
+    rule none matched; the failure is transient
     delay 50ms computed, 50ms capped, 50ms drawn
     decision retry 1 of 3 (attempt 2 of 4) in 50ms, due TIME
     retries 0 → 1 of 3
@@ -320,7 +320,7 @@ job JOB item charge
   charge, attempt 1 of 4: failed after SOON
     at TIME
     failure exit status 3: connection refused
-    rule none matched; a transient failure is retried
+    rule none matched; the failure is transient
     delay 50ms computed, 50ms capped, 50ms drawn
     decision retry 1 of 3 (attempt 2 of 4) in 50ms, due TIME
     retries 0 → 1 of 3

@@ -140,7 +140,7 @@ fn an_update_cannot_change_what_is_done() {
 }
 
 #[test]
-fn an_update_of_a_flow_may_change_its_parallelism_and_nothing_that_it_computes() {
+fn an_update_of_a_flow_cannot_change_what_it_computes() {
     let server = ScriptedServer::start().on("/a", &[Reply::status(503), Reply::done()]);
     let waits = ", work_config: {max_retries: 3, backoff: 60000, max_backoff: 60000, parallelism: 2}";
     let attributes = "x: {role: required}, y: {role: output}";
@@ -156,17 +156,18 @@ fn an_update_of_a_flow_may_change_its_parallelism_and_nothing_that_it_computes()
             "a: predicate differs",
         ),
         (", work_config", ", best_effort: true, work_config", "a: best_effort differs"),
+        ("parallelism: 2", "parallelism: 1", "a: work_config.parallelism differs"),
     ] {
         assert!(text.contains(old), "{old}: {text}");
         sandbox.write("w.yaml", &text.replace(old, new));
         sandbox.call(&["resume", "@last", "--update"]).exits(3).err_contains(difference);
     }
     assert_eq!(sandbox.events(), before);
-    sandbox.write("w.yaml", &text.replace("parallelism: 2", "parallelism: 1"));
+    sandbox.write("w.yaml", &text.replace("max_retries: 3", "max_retries: 5"));
     let engine = sandbox.spawn(&["resume", "@last", "--update"]);
     let updated = sandbox.event("policy_changed");
     engine.kill();
     let changes = updated["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 1, "{changes:?}");
-    assert_fields!(changes[0], {"of": "a", "setting": "work_config.parallelism", "old": "2", "new": "1"});
+    assert_fields!(changes[0], {"of": "a", "setting": "retry_config.attempts", "old": "3", "new": "5"});
 }

@@ -250,7 +250,7 @@ impl EntryBuilder<'_> {
         }
         let (class, usual) = (failure.class, failure.cause.class());
         let text = match class {
-            FailureClass::Transient => "none matched; a transient failure is retried",
+            FailureClass::Transient => "none matched; the failure is transient",
             FailureClass::Throttled => "none matched; the server said when to retry",
             FailureClass::Permanent if usual == FailureClass::Permanent => {
                 "none matched; a permanent failure is not retried"
@@ -274,10 +274,10 @@ impl EntryBuilder<'_> {
         }
         match ItemStatus::of(self.context.job, self.item) {
             ItemStatus::Missing(_) | ItemStatus::Skipped(_) if failure.cause == FailureCause::Interrupted => {
-                Some("not applied; the attempt was ended because the item was given up")
+                Some("not applied; the attempt was ended because its item was cancelled or no longer needed")
             }
             ItemStatus::Missing(_) => Some("not applied; the step was complete without this item"),
-            ItemStatus::Skipped(_) => Some("not applied; the item was already given up"),
+            ItemStatus::Skipped(_) => Some("not applied; the item was already skipped"),
             ItemStatus::Pending
             | ItemStatus::Running
             | ItemStatus::Waiting

@@ -1,6 +1,7 @@
 //! The journal of a running job: the batch of pending records, and the batches being written.
 //!
-//! Batches reach the disk in the order in which they were closed.
+//! Batches reach the disk in the order in which they were closed. [`SnapshotSchedule`] decides when a snapshot
+//! of the job is worth its cost.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
