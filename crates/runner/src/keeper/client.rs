@@ -299,7 +299,7 @@ pub(crate) fn next_reply(stream: &mut impl Read) -> io::Result<KeeperReply> {
 }
 
 /// A keeper that was started ahead of its first use, since starting it takes longer than most of what an engine does
-/// meanwhile: only [`LaunchedKeeper::wait_for_greeting`] waits. It exits if this is dropped.
+/// meanwhile: only `wait_for_greeting` waits. It exits if this is dropped.
 #[derive(Debug)]
 pub struct LaunchedKeeper {
     pub(super) spool: Spool,
