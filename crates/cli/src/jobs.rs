@@ -42,6 +42,9 @@ impl StorePlace {
             let what = "none of UNDAUNTED_STORE, UNDAUNTED_HOME and HOME is set; name a folder with --store";
             CommandError::Usage(what.to_owned())
         };
+        if named.is_some_and(|named| named.as_os_str().is_empty()) {
+            return Err(CommandError::Usage("--store is empty; name a folder, or leave it out".to_owned()));
+        }
         let variable = env::var_os("UNDAUNTED_STORE").filter(|value| !value.is_empty());
         let location = match named.or(variable.as_deref().map(Path::new)) {
             Some(name) => Location::named(name),
@@ -157,6 +160,11 @@ impl Jobs {
         if named == "@last" {
             return self.last();
         }
+        if named.is_empty() {
+            return Err(CommandError::Usage(
+                "the id of the job is empty; `undaunted ls` lists all jobs".into(),
+            ));
+        }
         let mut found = self.list(named)?;
         // A flow started by an item of another flow has a colon in its id, and is found only by such a name.
         let is_inner = |job: &ListedAggregate| job.aggregate.id().contains(':');
@@ -166,7 +174,7 @@ impl Jobs {
         let exact = found.iter().find(|job| job.aggregate.id() == named);
         match (exact, found.as_slice()) {
             (Some(job), _) => Ok(job.aggregate.id().to_owned()),
-            (None, [only]) if !named.is_empty() => Ok(only.aggregate.id().to_owned()),
+            (None, [only]) => Ok(only.aggregate.id().to_owned()),
             (None, []) => Err(CommandError::not_found(
                 "no_job",
                 format!("job `{named}` not found; `undaunted ls` lists all jobs"),

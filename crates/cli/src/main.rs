@@ -5,8 +5,10 @@
 
 mod args;
 mod commands;
+mod confirmation;
 mod environment;
 mod exit;
+mod flag_values;
 mod foreground;
 mod jobs;
 mod opened;
@@ -22,6 +24,7 @@ use std::process::ExitCode;
 use undaunted_runner::request::JobRequest;
 
 use args::{Cli, CliCommand};
+use confirmation::Confirmation;
 use exit::{CommandError, Exit, Result};
 use jobs::{ClaimOrOwner, Jobs, StorePlace};
 use opened::{JobTarget, OpenedJob};

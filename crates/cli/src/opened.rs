@@ -144,9 +144,8 @@ impl JobTarget {
 }
 
 /// Splits a target into the job and the rest.
-fn split(typed: &str) -> (&str, Option<&str>) {
+pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
     match typed.split_once('/') {
-        Some((job, "")) => (job, None),
         Some((job, rest)) => (job, Some(rest)),
         None => (typed, None),
     }
@@ -154,6 +153,13 @@ fn split(typed: &str) -> (&str, Option<&str>) {
 
 /// Finds an item, and loads its name and value into the job.
 pub(crate) fn find_item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId> {
+    // Every name begins with an empty text: an unset variable of a script would select whatever is there.
+    if typed.is_empty() {
+        return Err(CommandError::Usage(format!(
+            "the name of the item is empty; `undaunted attempts {}` lists items",
+            reader.job.id()
+        )));
+    }
     let found = reader.find(typed)?;
     let job = &reader.job;
     match found.as_slice() {

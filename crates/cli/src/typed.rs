@@ -2,21 +2,22 @@
 
 use std::env;
 use std::fs::OpenOptions;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::event::OutputPassing;
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::submission;
-use undaunted_engine::workflow::{DiagnosticCode, Severity, Source, check};
+use undaunted_engine::workflow::{Operator, Severity, Source, check};
+use undaunted_policy::PoolCeilings;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, ClaimedJob};
 
 use crate::commands::run::submission_context;
 use crate::jobs::{PreparedJob, name_and_seed};
-use crate::{CommandError, Jobs, Result, RetryFlags, StorePlace, environment};
+use crate::{CommandError, Jobs, Result, RetryFlags, StorePlace};
 
 /// The placeholder for the prompt in the arguments of an agent.
 const PROMPT: &str = "{prompt}";
@@ -64,12 +65,13 @@ pub(crate) fn command(
     words: &[String],
     place: Option<&str>,
     retry: &RetryFlags,
+    ceilings: &PoolCeilings,
 ) -> Result<(Vec<String>, Value)> {
     let (argv, prompt) = argv(words, place)?;
     let mut command = Map::new();
     command.insert("program".to_owned(), prompt.into());
     command.insert("id".to_owned(), name_of(words).into());
-    retry.put(&mut command);
+    retry.put(&mut command, ceilings);
     Ok((argv, command.into()))
 }
 
@@ -134,10 +136,14 @@ impl TypedCommand {
         Ok(path.display().to_string())
     }
 
-    pub(crate) fn submit(self, jobs: &Jobs, passing: OutputPassing) -> Result<(ClaimedJob, JobFolder)> {
-        let operator = environment::operator()?;
+    pub(crate) fn submit(
+        self,
+        jobs: &Jobs,
+        operator: &Operator,
+        passing: OutputPassing,
+    ) -> Result<(ClaimedJob, JobFolder)> {
         let source = Source::new("command line", self.workflow.to_string());
-        let checked = check(&source, &operator);
+        let checked = check(&source, operator);
         let Some(workflow) = checked.workflow else {
             let mut found = checked.diagnostics.iter();
             let found = found.find(|it| it.code.severity() == Severity::Error);
@@ -147,15 +153,9 @@ impl TypedCommand {
             });
             return Err(CommandError::Usage(message));
         };
-        for found in &checked.diagnostics {
-            // Other warnings concern the text of a workflow file.
-            if matches!(found.code, DiagnosticCode::PoolAboveCeiling | DiagnosticCode::PoolBelowItems) {
-                let _ = writeln!(io::stderr(), "note: {}", found.message);
-            }
-        }
         let file = format!("-{}", workflow.name.as_deref().unwrap_or_default());
         let variable = |name: &str| env::var(name).ok();
-        let context = submission_context(self.id, file, self.seed, &operator, &variable)?;
+        let context = submission_context(self.id, file, self.seed, operator, &variable)?;
         let submitted = submission(Plan::new(workflow), source.text(), context);
         let mut submitted = submitted.map_err(|unfit| CommandError::Usage(unfit.to_string()))?;
         submitted.stdin = self.stdin;

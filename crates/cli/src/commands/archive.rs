@@ -10,8 +10,8 @@ use undaunted_runner::archive::{ArchiveError, archive, restore};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::with_causes;
 
+use crate::flag_values::duration;
 use crate::jobs::of_journal;
-use crate::retry_flags::duration;
 use crate::screen::json;
 use crate::{CommandError, Exit, Jobs, Result};
 

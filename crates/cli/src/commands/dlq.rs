@@ -1,5 +1,6 @@
 //! `undaunted dlq`: lists, redrives and drops dead letters.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
@@ -8,17 +9,18 @@ use undaunted_engine::id::ItemId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{
-    DeadLetterGroup, DeadLetterLine, DeadLetterView, DroppedView, RedrivenView, group_dead_letters,
+    DeadLetterGroup, DeadLetterLine, DeadLetterView, DroppedView, RedrivenView, group_dead_letters, quoted,
+    signature_id,
 };
 use undaunted_engine::workflow::filter::Filter;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
 
-use crate::commands::rm::confirmed;
 use crate::commands::run::{drive, read_secrets};
-use crate::opened::find_item;
+use crate::flag_values::rate;
+use crate::opened::{find_item, split};
 use crate::screen::{count, dead, json, plain};
-use crate::{CommandError, Exit, Jobs, OpenedJob, Quietness, Result};
+use crate::{CommandError, Confirmation, Exit, Jobs, OpenedJob, Quietness, Result};
 
 #[derive(Debug, Args)]
 pub(crate) struct DlqArgs {
@@ -32,6 +34,7 @@ enum DlqCommand {
     #[command(after_help = "\
 Examples:
   undaunted dlq ls @last
+  undaunted dlq ls @last/#3
   undaunted dlq ls @last --where 'region == \"north\"'
   undaunted dlq ls @last --json | jq .error")]
     Ls(DeadLetterSelection),
@@ -42,14 +45,17 @@ Example:
     Show(DeadLetterSelection),
     /// Group dead letters by similar errors
     #[command(after_help = "\
-Example:
-  undaunted dlq group @last")]
+Examples:
+  undaunted dlq group @last
+  undaunted dlq ls @last --group 5b1f
+
+Each group is shown with its id, which --group takes.")]
     Group(DeadLetterSelection),
     /// Retry dead letters in a new round
     #[command(after_help = "\
 Examples:
   undaunted dlq redrive @last
-  undaunted dlq redrive @last north east --rate 2
+  undaunted dlq redrive @last north '#3' --rate 2
   undaunted dlq redrive @last --where 'size < 100' --dry-run
 
 The new round has fresh attempts and a fresh delay budget; history and job pool are kept. Commands
@@ -57,8 +63,14 @@ that succeeded are not run again. Later steps run again only with --reduce.")]
     Redrive(DlqRedriveArgs),
     /// Drop dead letters, which then count as skipped
     #[command(after_help = "\
-Example:
-  undaunted dlq drop @last north")]
+Examples:
+  undaunted dlq drop @last north '#3'
+  undaunted dlq drop @last/#3 --yes
+  undaunted dlq drop @last --where 'size > 100'
+  undaunted dlq drop @last --group 5b1f
+  undaunted dlq drop @last --all
+
+Asks for confirmation on a terminal; elsewhere --yes is required.")]
     Drop(DlqDropArgs),
     /// Write the inputs of dead letters, one per line
     #[command(after_help = "\
@@ -69,16 +81,21 @@ Example:
 
 #[derive(Debug, Args)]
 struct DeadLetterSelection {
-    /// Id of the job, a unique prefix, or @last
+    /// Id of the job, a unique prefix, or @last; optionally with an item (JOB/ITEM or JOB/#3)
+    #[arg(value_name = "JOB[/ITEM]")]
     job: String,
 
-    /// Items by name, unique prefix or index ('#3') [default: all]
+    /// Only these items, by name, unique prefix or index ('#3')
     #[arg(value_name = "ITEM")]
     items: Vec<String>,
 
     /// Only items that match this expression, in the language of `filter:`
     #[arg(long = "where", value_name = "FILTER")]
     filter: Option<String>,
+
+    /// Only items of this group: its id in `dlq group`, or a unique prefix
+    #[arg(long, value_name = "SIGNATURE")]
+    group: Option<String>,
 
     /// Print one JSON object per line
     #[arg(long)]
@@ -91,16 +108,15 @@ struct DlqRedriveArgs {
     selection: DeadLetterSelection,
 
     /// Start at most this many attempts per second
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// List the dead letters without redriving them
     #[arg(long)]
     dry_run: bool,
 
-    /// Skip the confirmation
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
 
     /// Run the steps after the map again
     #[arg(long)]
@@ -112,9 +128,12 @@ struct DlqDropArgs {
     #[command(flatten)]
     selection: DeadLetterSelection,
 
-    /// Skip the confirmation
-    #[arg(long)]
-    yes: bool,
+    /// Drop all dead letters of the job
+    #[arg(long, conflicts_with_all = ["items", "filter", "group"])]
+    all: bool,
+
+    #[command(flatten)]
+    confirmation: Confirmation,
 }
 
 #[derive(Debug, Args)]
@@ -138,14 +157,60 @@ pub(crate) fn run(jobs: &Jobs, args: &DlqArgs) -> Result<Exit> {
     }
 }
 
+impl DeadLetterSelection {
+    /// The job, and the item named with it.
+    fn target(&self) -> (&str, Option<&str>) {
+        split(&self.job)
+    }
+
+    fn names_items(&self) -> bool {
+        !self.items.is_empty() || self.target().1.is_some()
+    }
+
+    /// Whether only some of the dead letters are wanted, wherever they are.
+    const fn is_search(&self) -> bool {
+        self.filter.is_some() || self.group.is_some()
+    }
+
+    /// Why nothing was selected: `no dead letters match --where 'size > 3' in job 3f9a`.
+    fn nothing(&self, job: &Job) -> String {
+        if !self.is_search() {
+            return format!("job {} has no dead letters", job.id());
+        }
+        let filter = self.filter.iter().map(|text| format!("--where {}", quoted(text)));
+        let group = self.group.iter().map(|id| format!("--group {}", quoted(id)));
+        let all: Vec<String> = filter.chain(group).collect();
+        format!("no dead letters match {} in job {}", all.join(" "), job.id())
+    }
+
+    /// Refuses a search without a match.
+    fn require_match(&self, job: &Job, items: &[ItemId]) -> Result<()> {
+        if items.is_empty() && self.is_search() {
+            return Err(CommandError::not_found("no_dead_letters", self.nothing(job)));
+        }
+        Ok(())
+    }
+
+    /// Prints why nothing was selected: standard output is for JSON and for inputs if it is machine-readable.
+    fn print_nothing(&self, job: &Job, is_for_machines: bool) -> io::Result<()> {
+        let nothing = self.nothing(job);
+        if is_for_machines {
+            writeln!(io::stderr(), "{nothing}")
+        } else {
+            writeln!(io::stdout(), "{nothing}")
+        }
+    }
+}
+
 /// The selected dead letters, in input order.
 fn select(opened: &mut OpenedJob<'_>, selection: &DeadLetterSelection) -> Result<Vec<ItemId>> {
-    let mut items: Vec<ItemId> = if selection.items.is_empty() {
-        opened.job().dead.keys().copied().collect()
-    } else {
-        let found = selection.items.iter();
-        let found: Result<_, _> = found.map(|it| find_item(&mut opened.reader, it)).collect();
+    let mut items: Vec<ItemId> = if selection.names_items() {
+        let with_job = selection.target().1;
+        let named = selection.items.iter().map(String::as_str).chain(with_job);
+        let found: Result<_, _> = named.map(|it| find_item(&mut opened.reader, it)).collect();
         found?
+    } else {
+        opened.job().dead.keys().copied().collect()
     };
     items.sort_unstable();
     items.dedup();
@@ -153,6 +218,10 @@ fn select(opened: &mut OpenedJob<'_>, selection: &DeadLetterSelection) -> Result
     if let Some(item) = items.iter().find(|item| !job.dead.contains_key(item)) {
         let name = plain(job.identity(*item));
         return Err(CommandError::not_found("no_item", format!("item `{name}` is not a dead letter")));
+    }
+    if let Some(id) = &selection.group {
+        let group = group_of(job, id)?;
+        items.retain(|item| group.contains(item));
     }
     if let Some(text) = &selection.filter {
         let filter =
@@ -164,12 +233,33 @@ fn select(opened: &mut OpenedJob<'_>, selection: &DeadLetterSelection) -> Result
     Ok(items)
 }
 
+/// The items of the group with this id or unique prefix of it.
+fn group_of(job: &Job, typed: &str) -> Result<BTreeSet<ItemId>> {
+    let groups = group_dead_letters(job, job.dead.keys().copied());
+    let mut groups = groups.into_iter().filter(|(signature, _)| {
+        // Every id begins with an empty text.
+        !typed.is_empty() && signature_id(signature).starts_with(typed)
+    });
+    let lists = format!("`undaunted dlq group {}` lists the groups", job.id());
+    match (groups.next(), groups.next()) {
+        (Some((_, items)), None) => Ok(items.into_iter().collect()),
+        (Some(_), Some(_)) => {
+            Err(CommandError::Usage(format!("--group `{}` matches several groups; {lists}", plain(typed))))
+        }
+        (None, _) if typed.is_empty() => Err(CommandError::Usage(format!("--group is empty; {lists}"))),
+        (None, _) => Err(CommandError::not_found(
+            "no_group",
+            format!("group `{}` not found in job {}; {lists}", plain(typed), job.id()),
+        )),
+    }
+}
+
 fn input(job: &Job, item: ItemId) -> serde_json::Value {
     serde_json::from_str(job.value(item)).unwrap_or_default()
 }
 
 fn open<'j>(jobs: &'j Jobs, selection: &DeadLetterSelection) -> Result<(OpenedJob<'j>, Vec<ItemId>)> {
-    let id = jobs.find(&selection.job)?;
+    let id = jobs.find(selection.target().0)?;
     let mut opened = OpenedJob::open(jobs, &id)?;
     let items = select(&mut opened, selection)?;
     Ok((opened, items))
@@ -177,13 +267,6 @@ fn open<'j>(jobs: &'j Jobs, selection: &DeadLetterSelection) -> Result<(OpenedJo
 
 /// The number of histories read at a time.
 const BATCH: usize = 1000;
-
-fn print_none(out: &mut impl Write, job: &Job, selection: &DeadLetterSelection) -> io::Result<()> {
-    if selection.filter.is_some() {
-        return writeln!(out, "no matching dead letters in job {}", job.id());
-    }
-    writeln!(out, "job {} has no dead letters", job.id())
-}
 
 /// Lists dead letters: one line each or, as JSON and with `in_full`, every attempt.
 fn list(jobs: &Jobs, selection: &DeadLetterSelection, in_full: bool) -> Result<Exit> {
@@ -203,12 +286,14 @@ fn list(jobs: &Jobs, selection: &DeadLetterSelection, in_full: bool) -> Result<E
             }
         }
     }
-    match (items.is_empty(), selection.json || in_full) {
-        (true, _) if !selection.json => print_none(&mut out, opened.job(), selection)?,
-        (false, false) => dead::next(&mut out, opened.job().id())?,
-        _ => {}
+    if !items.is_empty() && !selection.json && !in_full {
+        dead::next(&mut out, opened.job().id())?;
     }
     out.flush()?;
+    drop(out);
+    if items.is_empty() {
+        selection.print_nothing(opened.job(), selection.json)?;
+    }
     Ok(Exit::Done)
 }
 
@@ -243,17 +328,20 @@ fn group(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
     });
     opened.reader.load_items(named.copied())?;
     let job = opened.job();
-    if groups.is_empty() && !selection.json {
-        print_none(&mut io::stdout(), job, selection)?;
+    if groups.is_empty() {
+        selection.print_nothing(job, selection.json)?;
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    for group in groups {
-        let group = DeadLetterGroup::of(job, group);
+    let groups: Vec<_> = groups.into_iter().map(|group| DeadLetterGroup::of(job, group)).collect();
+    for group in &groups {
         if selection.json {
-            json(&mut out, &group)?;
+            json(&mut out, group)?;
         } else {
-            dead::group(&mut out, &group)?;
+            dead::group(&mut out, group)?;
         }
+    }
+    if let (false, Some(first)) = (selection.json, groups.first()) {
+        dead::next_of_groups(&mut out, job.id(), &first.signature_id)?;
     }
     out.flush()?;
     Ok(Exit::Done)
@@ -261,23 +349,19 @@ fn group(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
 
 fn redrive(jobs: &Jobs, args: &DlqRedriveArgs) -> Result<Exit> {
     let selection = &args.selection;
-    if args.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-        return Err(CommandError::Usage("--rate must be a number above 0".to_owned()));
-    }
     let (mut opened, items) = open(jobs, selection)?;
     let id = opened.job().id().to_owned();
     if items.is_empty() || args.dry_run {
         opened.reader.load_items(items.iter().copied())?;
     }
     let job = opened.job();
+    selection.require_match(job, &items)?;
     if (items.is_empty() && !args.reduce) || args.dry_run {
         print_selected(job, selection, &items, false)?;
         return Ok(Exit::Done);
     }
     let letters = count(items.len(), "dead letter", "dead letters");
-    if !args.yes && !confirmed(&format!("redrive {letters} of job {id}"))? {
-        return Ok(Exit::Done);
-    }
+    args.confirmation.ask(&format!("redrive {letters} of job {id}"))?;
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(opened);
     let mut claimed = journal::claim(&*jobs.store, &id, &jobs.plans)?;
@@ -288,11 +372,23 @@ fn redrive(jobs: &Jobs, args: &DlqRedriveArgs) -> Result<Exit> {
 
 fn drop_letters(jobs: &Jobs, args: &DlqDropArgs) -> Result<Exit> {
     let selection = &args.selection;
+    let chooses = selection.names_items() || selection.is_search();
+    if chooses == args.all {
+        // A shell reads a bare `#3` as a comment, so that no item arrives here.
+        return Err(CommandError::Usage(if args.all {
+            format!("--all contradicts the item of `{}`", plain(&selection.job))
+        } else {
+            "no dead letters selected; name items (an index as JOB/#3 or '#3'), or use --where, --group or --all"
+                .to_owned()
+        }));
+    }
+    args.confirmation.require("undaunted dlq drop")?;
     let (opened, mut items) = open(jobs, selection)?;
+    selection.require_match(opened.job(), &items)?;
     let id = opened.job().id();
-    let letters = count(items.len(), "dead letter", "dead letters");
-    if !items.is_empty() && !args.yes && !confirmed(&format!("drop {letters} of job {id}"))? {
-        return Ok(Exit::Done);
+    if !items.is_empty() {
+        let letters = count(items.len(), "dead letter", "dead letters");
+        args.confirmation.ask(&format!("drop {letters} of job {id}"))?;
     }
     let claimed = journal::claim(&*jobs.store, id, &jobs.plans)?;
     // Another process may have redriven or dropped some of them in the meantime.
@@ -307,6 +403,9 @@ fn export(jobs: &Jobs, args: &DlqExportArgs) -> Result<Exit> {
     let (mut opened, items) = open(jobs, &args.selection)?;
     opened.reader.load_items(items.iter().copied())?;
     let job = opened.job();
+    if items.is_empty() {
+        args.selection.print_nothing(job, true)?;
+    }
     let out: Box<dyn Write> =
         match &args.output {
             Some(path) => Box::new(std::fs::File::create(path).map_err(|error| {
@@ -341,8 +440,10 @@ fn print_selected(
             (false, false) => writeln!(out, "{}: would be redriven", plain(&item))?,
         }
     }
-    if items.is_empty() && !selection.json {
-        print_none(&mut out, job, selection)?;
+    out.flush()?;
+    drop(out);
+    if items.is_empty() {
+        selection.print_nothing(job, selection.json)?;
     }
-    out.flush()
+    Ok(())
 }

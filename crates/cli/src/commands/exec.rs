@@ -11,7 +11,10 @@ use undaunted_engine::job::JobStage;
 use undaunted_policy::FailureCause;
 use undaunted_runner::secrets::Secrets;
 
-use crate::{Display, Exit, OutputPrinter, Result, RetryFlags, StorePlace, TypedCommand, foreground, typed};
+use crate::{
+    Display, Exit, OutputPrinter, Result, RetryFlags, StorePlace, TypedCommand, environment, foreground,
+    typed,
+};
 
 /// The status of a program that SIGPIPE has killed: 128 + 13.
 const UNREAD: u8 = 141;
@@ -42,9 +45,11 @@ pub(crate) struct ExecArgs {
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
-    let (words, command) = typed::command(&args.command, None, &args.retry)?;
+    let operator = environment::operator()?;
+    let (words, command) = typed::command(&args.command, None, &args.retry, &operator.ceilings)?;
     let mut workflow = json!({ "name": "exec", "agents": { "program": words }, "commands": [command] });
-    args.retry.put_pool(&mut workflow);
+    args.retry.put_pool(&mut workflow, &operator.ceilings);
+    args.retry.print_notes(&operator.ceilings);
     let place = StorePlace::named(store)?;
     let mut typed = TypedCommand::new(&place, workflow)?;
     let jobs = place.open()?;
@@ -52,7 +57,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
     if !input.is_terminal() {
         typed.stdin(input)?;
     }
-    let (claimed, folder) = typed.submit(&jobs, OutputPassing::Through)?;
+    let (claimed, folder) = typed.submit(&jobs, &operator, OutputPassing::Through)?;
     let display = Display::beside_output(&claimed.job, args.quiet);
     let mut printer = OutputPrinter::new(&claimed.job, &folder, OutputPassing::Through, display);
     let (job, interrupts) = foreground::run(&jobs, claimed, Secrets::default(), &mut printer)?;

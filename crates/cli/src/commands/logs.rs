@@ -13,6 +13,7 @@ use undaunted_runner::secrets::{Redaction, Secrets};
 use undaunted_runner::spool::{CommandFate, Spool, SpooledOutput};
 
 use super::run::read_secrets;
+use crate::flag_values::at_least_one;
 use crate::passing::spooled;
 use crate::screen::logs::{Label, LogOutput, Stream};
 use crate::{CommandError, Exit, JobTarget, Jobs, OpenedJob, Result};
@@ -36,7 +37,7 @@ pub(crate) struct LogsArgs {
     of: String,
 
     /// Only this attempt of each command, counted from 1 [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
     attempt: Option<u32>,
 
     /// Follow the output of running commands until the job ends

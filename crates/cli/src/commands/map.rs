@@ -11,10 +11,11 @@ use undaunted_engine::view::{JobStatus, report};
 use undaunted_runner::secrets::Secrets;
 
 use crate::commands::run::{ignore_broken_pipe, print_report};
+use crate::flag_values::at_least_one;
 use crate::screen::summary;
 use crate::{
-    CommandError, Display, Exit, OutputPrinter, Result, RetryFlags, StorePlace, TypedCommand, foreground,
-    typed,
+    CommandError, Display, Exit, OutputPrinter, Result, RetryFlags, StorePlace, TypedCommand, environment,
+    foreground, typed,
 };
 
 #[derive(Debug, Args)]
@@ -32,7 +33,7 @@ print the last output again. `undaunted dlq ls @last` lists the items that faile
 pub(crate) struct MapArgs {
     /// Run this many commands at a time
     #[arg(short = 'j', long, value_name = "N", default_value_t = 10)]
-    #[arg(value_parser = parallel)]
+    #[arg(value_parser = at_least_one, allow_negative_numbers = true)]
     jobs: u32,
 
     /// Read items from a file instead of standard input
@@ -68,13 +69,10 @@ pub(crate) struct MapArgs {
     retry: RetryFlags,
 }
 
-fn parallel(text: &str) -> Result<u32, &'static str> {
-    text.parse().ok().filter(|jobs| *jobs > 0).ok_or("must be a whole number of at least 1")
-}
-
 pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     let items = items(&read(args.arg_file.as_deref())?, args.null)?;
-    let (words, command) = typed::command(&args.command, Some("{}"), &args.retry)?;
+    let operator = environment::operator()?;
+    let (words, command) = typed::command(&args.command, Some("{}"), &args.retry, &operator.ceilings)?;
     let place = StorePlace::named(store)?;
     let workflow = json!({
         "name": "map",
@@ -89,14 +87,15 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     let mut typed = TypedCommand::new(&place, workflow)?;
     let jobs = place.open()?;
     typed.items(&items)?;
-    args.retry.put_pool(&mut typed.workflow);
+    args.retry.put_pool(&mut typed.workflow, &operator.ceilings);
+    args.retry.print_notes(&operator.ceilings);
     let how = match (args.keep_order, args.tag) {
         (false, false) => OutputPassing::Grouped,
         (true, false) => OutputPassing::InOrder,
         (false, true) => OutputPassing::Tagged,
         (true, true) => OutputPassing::TaggedInOrder,
     };
-    let (claimed, folder) = typed.submit(&jobs, how)?;
+    let (claimed, folder) = typed.submit(&jobs, &operator, how)?;
     let display = Display::beside_output(&claimed.job, args.quiet || args.json);
     let mut printer = OutputPrinter::new(&claimed.job, &folder, how, display);
     let (job, interrupts) = foreground::run(&jobs, claimed, Secrets::default(), &mut printer)?;

@@ -1,6 +1,6 @@
 //! `undaunted rm` and `prune`: removing jobs.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -13,10 +13,10 @@ use undaunted_runner::journal;
 use undaunted_runner::secrets::Secrets;
 
 use crate::commands::archive::{ended_before, has_ended_before};
+use crate::flag_values::duration;
 use crate::jobs::of_drive;
-use crate::retry_flags::duration;
 use crate::screen::{count, json};
-use crate::{CommandError, Exit, Jobs, Result};
+use crate::{CommandError, Confirmation, Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -25,8 +25,9 @@ Examples:
   undaunted rm 3f9a 81c2 --yes
   undaunted rm 3f9a --force
 
-Removes the journal and the output of each job. Asks for confirmation on a terminal. An unfinished
-job is removed only with --force, and never while a process is running it.")]
+Removes the journal and the output of each job. Asks for confirmation on a terminal; elsewhere --yes
+is required. An unfinished job is removed only with --force, and never while a process is running
+it.")]
 pub(crate) struct RmArgs {
     /// Jobs to remove
     #[arg(value_name = "JOB", required = true)]
@@ -36,9 +37,8 @@ pub(crate) struct RmArgs {
     #[arg(long)]
     force: bool,
 
-    /// Skip the confirmation
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
 
     /// Print one JSON object per line
     #[arg(long)]
@@ -50,8 +50,9 @@ pub(crate) struct RmArgs {
 Examples:
   undaunted prune --older-than 30d
   undaunted prune --older-than 1h --dry-run
+  undaunted prune --older-than 30d --yes
 
-Unfinished jobs are never removed.")]
+Asks for confirmation on a terminal; elsewhere --yes is required. Unfinished jobs are never removed.")]
 pub(crate) struct PruneArgs {
     /// Remove jobs that ended at least this long ago
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -61,12 +62,16 @@ pub(crate) struct PruneArgs {
     #[arg(long)]
     dry_run: bool,
 
+    #[command(flatten)]
+    confirmation: Confirmation,
+
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn rm(jobs: &Jobs, args: &RmArgs) -> Result<Exit> {
+    args.confirmation.require("undaunted rm")?;
     let found = args.jobs.iter().map(|it| jobs.find(it)).collect::<Result<Vec<String>>>()?;
     for id in &found {
         let job = jobs.read(id)?;
@@ -76,9 +81,7 @@ pub(crate) fn rm(jobs: &Jobs, args: &RmArgs) -> Result<Exit> {
             )));
         }
     }
-    if !args.yes && !confirmed(&format!("remove {}", count(found.len(), "job", "jobs")))? {
-        return Ok(Exit::Done);
-    }
+    args.confirmation.ask(&format!("remove {}", count(found.len(), "job", "jobs")))?;
     for id in found {
         remove(jobs, &id)?;
         report(&id, args.json, true)?;
@@ -87,7 +90,13 @@ pub(crate) fn rm(jobs: &Jobs, args: &RmArgs) -> Result<Exit> {
 }
 
 pub(crate) fn prune(jobs: &Jobs, args: &PruneArgs) -> Result<Exit> {
+    if !args.dry_run {
+        args.confirmation.require("undaunted prune")?;
+    }
     let ended = ended_before(jobs, args.older_than)?;
+    if !args.dry_run && !ended.is_empty() {
+        args.confirmation.ask(&format!("remove {}", count(ended.len(), "job", "jobs")))?;
+    }
     for id in &ended {
         if !args.dry_run {
             // A redrive may have begun since; or the job was removed with the flow whose item started it.
@@ -140,17 +149,4 @@ fn remove(jobs: &Jobs, id: &str) -> Result<()> {
         jobs.catalog()?.note(CatalogEvent::FlowRemoved { flow });
     }
     Ok(())
-}
-
-/// Asks on a terminal. Elsewhere the answer is yes: no user can be asked.
-pub(crate) fn confirmed(action: &str) -> io::Result<bool> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Ok(true);
-    }
-    let mut ask = io::stderr().lock();
-    write!(ask, "{action}? [y/N] ")?;
-    ask.flush()?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

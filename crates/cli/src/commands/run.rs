@@ -17,6 +17,7 @@ use undaunted_runner::journal::{self, ClaimedJob};
 use undaunted_runner::secrets::Secrets;
 
 use super::check::{check_file, refusal};
+use crate::flag_values::whole_number;
 use crate::jobs::{drawn_number, name_and_seed};
 use crate::screen::{diagnostics, json, summary};
 use crate::{
@@ -38,7 +39,7 @@ pub(crate) struct RunArgs {
     file: String,
 
     /// Draw jitter from this seed, to repeat the delays of another run [default: random]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     seed: Option<u64>,
 
     #[command(flatten)]

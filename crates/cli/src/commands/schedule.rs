@@ -7,6 +7,7 @@ use undaunted_engine::workflow::{Source, StepWork, Workflow, check_retry_config}
 use undaunted_policy::{Attempts, Policy, Schedule, Seed};
 
 use crate::commands::check::{check_file, refusal};
+use crate::flag_values::whole_number;
 use crate::screen::{diagnostics, schedule, wants_colour};
 use crate::{CommandError, Result};
 
@@ -36,11 +37,12 @@ pub(crate) struct ScheduleArgs {
     retry_config: Option<String>,
 
     /// Show at most N retries [default: 100; with --json, all unless unlimited]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u32>, allow_negative_numbers = true)]
     retries: Option<u32>,
 
     /// Draw jitter from this seed
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole_number::<u64>)]
+    #[arg(allow_negative_numbers = true)]
     seed: u64,
 
     /// Print one JSON object instead of a table

@@ -16,6 +16,7 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::{breakers, journal};
 
 use super::run::{plan_file, submit};
+use crate::flag_values::whole_number;
 use crate::screen::{count, print};
 use crate::{CommandError, Exit, Jobs, OpenedJob, Result};
 
@@ -65,7 +66,7 @@ struct StateImportArgs {
     workflow: String,
 
     /// Draw jitter from this seed [default: random]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     seed: Option<u64>,
 
     /// Print one JSON object instead of text

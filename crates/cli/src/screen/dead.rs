@@ -91,7 +91,12 @@ pub(crate) fn group(out: &mut impl Write, group: &DeadLetterGroup) -> io::Result
     let long = names.iter().map(String::len).sum::<usize>() > WIDEST;
     let few = usize::try_from(group.count).is_ok_and(|count| count <= SHOWN_NAMES);
     let more = if few && !long { "" } else { " …" };
-    writeln!(out, "{:>6}  {}", group.count, plain(&group.signature))?;
+    writeln!(out, "{:>6}  {}  {}", group.count, group.signature_id, plain(&group.signature))?;
     let names: String = names.join(", ").chars().take(WIDEST).collect();
     writeln!(out, "        {names}{more}")
+}
+
+/// The command to type after a list of groups.
+pub(crate) fn next_of_groups(out: &mut impl Write, job: &str, group: &str) -> io::Result<()> {
+    writeln!(out, "again:  undaunted dlq redrive {job} --group {group}")
 }

@@ -1,6 +1,7 @@
 //! `dlq`: dead letters looked at, tried again, given up.
 
 use crate::home::CliHome;
+use crate::pty::Pty;
 
 const WORKFLOW: &str = "
 mode: mapreduce
@@ -56,6 +57,8 @@ fn dead_letters_are_chosen_by_name_by_position_and_by_filter() {
     let home = home();
     assert_eq!(items(&home, &["--where", "code == 1"]), ["n1", "n3"]);
     assert_eq!(items(&home, &["#1"]), ["n2"]);
+    let with_job = home.json(&["dlq", "ls", "@last/#1", "--json"]);
+    assert_eq!(with_job[0]["item"], "n2");
     let printed = home.run(&["dlq", "ls", "@last", "--where", "code ==="]).exits(2);
     assert!(printed.err.contains("--where"), "{}", printed.err);
     home.run(&["dlq", "ls", "@last", "unknown"]).exits(6);
@@ -68,6 +71,123 @@ fn errors_that_differ_in_names_and_numbers_are_one_group() {
     assert_eq!(groups.len(), 1, "{groups:?}");
     assert_eq!(groups[0]["signature"], "host nN at PATH: refused");
     assert_eq!(groups[0]["count"], 3);
+}
+
+#[test]
+fn a_group_is_selected_by_the_id_that_is_shown_with_it() {
+    let home = home();
+    home.write("fixed", "");
+    home.run(&["dlq", "redrive", "@last/#0"]).exits(4);
+    let groups = home.json(&["dlq", "group", "@last", "--json"]);
+    let id = groups[0]["signature_id"].as_str().expect("an id");
+    let printed = home.run(&["dlq", "group", "@last"]).exits(0);
+    assert!(printed.out.contains(&format!("     2  {id}  host nN at PATH: refused\n")), "{}", printed.out);
+    assert!(printed.out.contains(&format!(" --group {id}\n")), "{}", printed.out);
+    let prefix = id.get(..6).expect("16 digits");
+    assert_eq!(items(&home, &["--group", prefix]), ["n2", "n3"]);
+    assert_eq!(items(&home, &["--group", prefix, "--where", "code == 1"]), ["n3"]);
+    let unknown = home.run(&["dlq", "ls", "@last", "--group", "nothing"]).exits(6);
+    assert!(unknown.err.contains("group `nothing` not found"), "{}", unknown.err);
+    home.run(&["dlq", "drop", "@last", "--group", id, "--yes"]).exits(0);
+    assert!(items(&home, &[]).is_empty());
+}
+
+#[test]
+fn a_search_without_a_match_is_not_found_and_changes_nothing() {
+    let home = home();
+    let before = home.read("ran");
+    for command in ["redrive", "drop"] {
+        let search = ["dlq", command, "@last", "--where", "code == 99", "--yes"];
+        let printed = home.run(&search).exits(6);
+        assert!(printed.err.contains("no dead letters match --where 'code == 99'"), "{}", printed.err);
+        let printed = home.run(&[&search[..], &["--json"]].concat()).exits(6);
+        let error: serde_json::Value = serde_json::from_str(&printed.err).expect("JSON");
+        assert_eq!(error["error"]["code"], "no_dead_letters");
+        assert_eq!(printed.out, "");
+    }
+    home.run(&["dlq", "redrive", "@last", "--where", "code == 99", "--dry-run"]).exits(6);
+    let listed = home.run(&["dlq", "ls", "@last", "--where", "code == 99"]).exits(0);
+    assert!(listed.out.starts_with("no dead letters match --where 'code == 99'"), "{}", listed.out);
+    let listed = home.run(&["dlq", "ls", "@last", "--where", "code == 99", "--json"]).exits(0);
+    assert_eq!(listed.out, "");
+    assert!(listed.err.starts_with("no dead letters match"), "{}", listed.err);
+    assert_eq!(home.read("ran"), before);
+    assert_eq!(items(&home, &[]).len(), 3);
+}
+
+#[test]
+fn an_empty_argument_never_means_all() {
+    let home = home();
+    let before = home.read("ran");
+    for command in ["ls", "show", "group", "redrive", "drop", "export"] {
+        for arguments in [
+            &["@last", ""][..],
+            &["@last/"],
+            &["@last", "--where", ""],
+            &["@last", "--group", ""],
+            &["@last", "n1", ""],
+            &["", "n1"],
+        ] {
+            let yes: &[&str] = if ["redrive", "drop"].contains(&command) { &["--yes"] } else { &[] };
+            let all = [&["dlq", command], arguments, yes].concat();
+            let printed = home.run(&all).exits(2);
+            assert_eq!(printed.out, "", "{all:?}");
+        }
+    }
+    for command in ["attempts", "logs", "explain"] {
+        home.run(&[command, "@last/"]).exits(2);
+        home.run(&[command, ""]).exits(2);
+    }
+    home.run(&["ls", "--store", ""]).exits(2);
+    assert_eq!(home.read("ran"), before);
+    assert_eq!(items(&home, &[]).len(), 3);
+}
+
+#[test]
+fn a_drop_without_items_needs_all_and_without_a_terminal_yes() {
+    let home = home();
+    let printed = home.run(&["dlq", "drop", "@last"]).exits(2);
+    assert!(printed.err.contains("JOB/#3 or '#3'"), "{}", printed.err);
+    home.run(&["dlq", "drop", "@last", "--yes"]).exits(2);
+    home.run(&["dlq", "drop", "@last", "#1", "--all", "--yes"]).exits(2);
+    home.run(&["dlq", "drop", "@last/#1", "--all", "--yes"]).exits(2);
+    let printed = home.run(&["dlq", "drop", "@last", "--all"]).exits(2);
+    assert!(printed.err.contains("confirm with `--yes`"), "{}", printed.err);
+    home.run(&["dlq", "drop", "@last", "#1"]).exits(2);
+    assert_eq!(items(&home, &[]).len(), 3);
+    home.run(&["dlq", "drop", "@last/#1", "--yes"]).exits(0);
+    assert_eq!(items(&home, &[]), ["n1", "n3"]);
+    home.run(&["dlq", "drop", "@last", "--all", "--yes"]).exits(0);
+    assert!(items(&home, &[]).is_empty());
+    home.run(&["dlq", "drop", "@last", "--all", "--yes"]).exits(0);
+}
+
+#[test]
+fn a_drop_on_a_terminal_asks_and_drops_nothing_unless_confirmed() {
+    let home = home();
+    for (answer, code, left) in [("n\n", 2, 3), ("y\n", 0, 1)] {
+        let drop = ["dlq", "drop", "@last", "n1", "#2"];
+        let mut pty = Pty::start(&home.path(""), (80, 24), &[], &drop);
+        pty.until("question", |text| text.contains("drop 2 dead letters of job "));
+        pty.type_in(answer);
+        assert_eq!(pty.wait().code(), Some(code), "{}", pty.text());
+        assert_eq!(items(&home, &[]).len(), left);
+    }
+}
+
+#[test]
+fn the_help_never_shows_an_index_that_a_shell_takes_for_a_comment() {
+    let home = CliHome::new();
+    for command in
+        [&["explain"][..], &["attempts"], &["logs"], &["dlq", "ls"], &["dlq", "redrive"], &["dlq", "drop"]]
+    {
+        let help = home.run(&[command, &["--help"]].concat()).exits(0).out;
+        assert!(help.contains('#'), "{help}");
+        for (at, _) in help.match_indices('#') {
+            let before = help.get(..at).and_then(|text| text.chars().next_back());
+            assert!(matches!(before, Some('/' | '\'')), "{help}");
+        }
+    }
 }
 
 #[test]
@@ -99,7 +219,7 @@ fn a_redrive_that_fails_again_is_a_new_round_in_the_history() {
 #[test]
 fn a_dropped_item_is_no_longer_a_dead_letter() {
     let home = home();
-    home.run(&["dlq", "drop", "@last", "#0", "#1"]).exits(0);
+    home.run(&["dlq", "drop", "@last", "#0", "#1", "--yes"]).exits(0);
     assert_eq!(items(&home, &[]), ["n3"]);
     let shown = home.json(&["show", "@last", "--json"]);
     assert_eq!(shown[0]["items"]["skipped"], 2);

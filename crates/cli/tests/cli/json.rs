@@ -130,7 +130,7 @@ fn dead_letters_are_as_the_page_says() {
     is_documented(&home, "run", &["dlq", "redrive", "@last", "--json"]);
     let exported = home.run(&["dlq", "export", "@last", "--json"]).exits(0);
     assert_eq!(exported.out, "\"north\"\n");
-    let dropped = is_documented(&home, "dlq drop", &["dlq", "drop", "@last", "--json"]);
+    let dropped = is_documented(&home, "dlq drop", &["dlq", "drop", "@last", "--all", "--yes", "--json"]);
     assert_eq!(at(&dropped, "/dropped"), true);
 }
 
@@ -295,9 +295,9 @@ fn archive_prune_and_rm_behave_as_the_page_says() {
     home.run(&["run", "w.yaml"]).exits(0);
     let dry = ["prune", "--older-than", "0s", "--dry-run", "--json"];
     assert_eq!(at(&is_documented(&home, "rm", &dry), "/removed"), false);
-    let removed = is_documented(&home, "rm", &["rm", "@last", "--json"]);
+    let removed = is_documented(&home, "rm", &["rm", "@last", "--yes", "--json"]);
     assert_eq!(at(&removed, "/removed"), true);
-    let prune = ["prune", "--older-than", "0s", "--json"];
+    let prune = ["prune", "--older-than", "0s", "--yes", "--json"];
     assert_eq!(at(&is_documented(&home, "rm", &prune), "/removed"), true);
     home.run(&["run", "w.yaml"]).exits(0);
     let archived = is_documented(&home, "archive", &["archive", "@last", "--json"]);

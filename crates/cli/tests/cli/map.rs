@@ -74,11 +74,53 @@ fn an_empty_list_is_done_at_once() {
 }
 
 #[test]
-fn a_bad_flag_is_named_and_nothing_is_stored() {
+fn the_operators_limit_of_retries_is_named_with_the_flags_that_were_typed() {
     let home = CliHome::new();
-    let printed = home.run_with("1\n", &["map", "--initial-delay", "5 seconds", "--", "true"]).exits(2);
-    assert!(printed.err.contains("5 seconds"), "{}", printed.err);
-    assert!(home.json(&["ls", "--json"]).is_empty());
+    let flags = ["map", "--initial-delay", "1ms", "--job-retries", "60", "--attempts", "10"];
+    let command = [&flags[..], &["--", "sh", "-c", "echo x >> ran; exit 1"]].concat();
+    let printed = home.run_with("1\n", &command).exits(4);
+    assert_eq!(home.read("ran").lines().count(), 6, "the first attempt and 5 retries");
+    for note in [
+        "note: --job-retries 60 exceeds RETRY_BUDGET_MAX; 50 is used instead",
+        "note: with --job-retries, --attempts 10 exceeds RETRY_BUDGET_PER_WORKFLOW_MAX; 5 is used instead",
+        "attempt 1 of 6 failed (exit status 1); retry 1 of 5 in",
+    ] {
+        assert!(printed.err.contains(note), "{}", printed.err);
+    }
+    assert!(!printed.err.contains("of 10"), "{}", printed.err);
+    assert!(!printed.err.contains("retry_budget"), "{}", printed.err);
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_its_flag_and_all_that_the_flag_takes() {
+    let home = CliHome::new();
+    let numbers = "must be a whole number from 0 to";
+    for (command, flag, value, takes) in [
+        ("exec", "--backoff", "custom", "[possible values: fixed, linear, exponential, fibonacci]"),
+        ("map", "--jitter", "0.5", "[possible values: true, false, full, equal, decorrelated]"),
+        ("map", "--retry-on", "all", "[possible values: network, timeout, server_error, rate_limit]"),
+        ("map", "--attempts", "-1", numbers),
+        ("map", "--attempts", "5000000000", "from 0 to 4294967295, or `unlimited`"),
+        ("map", "--job-retries", "many", numbers),
+        ("map", "--jobs", "0", "must be a whole number from 1 to 4294967295"),
+        ("map", "--initial-delay", "5 seconds", "`5 seconds` is not a duration; write `5s`"),
+        ("map", "--max-delay", "400000000d", "must be a duration of at most 584 years"),
+        ("map", "--retry-budget", "400000000d", "must be a duration of at most 584 years"),
+        ("map", "--timeout", "0s", "must be a duration above 0"),
+        ("run", "--seed", "x", numbers),
+        ("schedule", "--retries", "x", numbers),
+        ("dlq redrive", "--rate", "0", "must be a number above 0"),
+        ("logs", "--attempt", "first", "must be a whole number from 1 to"),
+    ] {
+        let rest: &[&str] = if ["exec", "map"].contains(&command) { &["--", "true"] } else { &["@last"] };
+        let words: Vec<&str> = command.split(' ').chain([flag, value]).chain(rest.iter().copied()).collect();
+        let printed = home.run_with("1\n", &words).exits(if command == "exec" { 125 } else { 2 });
+        assert!(printed.err.contains(&format!("invalid value '{value}' for '{flag} ")), "{}", printed.err);
+        assert!(printed.err.contains(takes), "{}", printed.err);
+        let keys = ["initial_delay", "max_delay", "retry_budget", "retry_config"];
+        assert!(!keys.iter().any(|key| printed.err.contains(key)), "{}", printed.err);
+    }
+    assert!(home.json(&["ls", "--json"]).is_empty(), "nothing is stored");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use undaunted_runner::catalog;
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
 use crate::home::{CliHome, files};
+use crate::pty::Pty;
 
 fn home() -> CliHome {
     let home = CliHome::new();
@@ -16,10 +17,10 @@ fn a_removed_job_leaves_nothing_behind() {
     let home = home();
     home.run(&["run", "ok.yaml"]).exits(0);
     assert!(files(&home.store().join("jobs")) > 0);
-    home.run(&["rm", "@last"]).exits(0);
+    home.run(&["rm", "@last", "--yes"]).exits(0);
     assert!(home.json(&["ls", "--json"]).is_empty());
     assert_eq!(files(&home.store().join("jobs")), 0);
-    home.run(&["rm", "@last"]).exits(6);
+    home.run(&["rm", "@last", "--yes"]).exits(6);
 }
 
 #[test]
@@ -34,22 +35,49 @@ fn an_unfinished_job_is_not_pruned_and_removed_only_with_force() {
         assert!(began.elapsed().as_secs() < 30, "it never ran");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    let refused = home.run(&["rm", "@last", "--force"]).exits(7);
+    let refused = home.run(&["rm", "@last", "--force", "--yes"]).exits(7);
     assert!(refused.err.contains("is running in process"), "{}", refused.err);
     waiting.kill().expect("killed");
     waiting.wait().expect("gone");
-    home.run(&["prune", "--older-than", "0s"]).exits(0);
+    home.run(&["prune", "--older-than", "0s", "--yes"]).exits(0);
     assert_eq!(home.json(&["ls", "--json"]).len(), 1, "only what has ended goes");
-    home.run(&["rm", "@last"]).exits(2);
-    home.run(&["rm", "@last", "--force"]).exits(0);
+    home.run(&["rm", "@last", "--yes"]).exits(2);
+    home.run(&["rm", "@last", "--force", "--yes"]).exits(0);
     assert!(home.json(&["ls", "--json"]).is_empty());
+}
+
+#[test]
+fn nothing_is_removed_without_a_terminal_or_yes() {
+    let home = home();
+    home.run(&["run", "ok.yaml"]).exits(0);
+    for refused in [&["rm", "@last"][..], &["rm", "no-such-job"], &["prune", "--older-than", "0s"]] {
+        let printed = home.run(refused).exits(2);
+        assert!(printed.err.contains("confirm with `--yes`"), "{}", printed.err);
+        assert!(printed.err.contains("nothing was removed"), "{}", printed.err);
+    }
+    home.run(&["rm", "", "--yes"]).exits(2);
+    home.run(&["rm", "no-such-job", "--yes"]).exits(6);
+    assert_eq!(home.json(&["ls", "--json"]).len(), 1);
+}
+
+#[test]
+fn prune_on_a_terminal_asks_and_removes_nothing_unless_confirmed() {
+    let home = home();
+    home.run(&["run", "ok.yaml"]).exits(0);
+    for (answer, code, left) in [("n\n", 2, 1), ("\n", 2, 1), ("y\n", 0, 0)] {
+        let mut pty = Pty::start(&home.path(""), (80, 24), &[], &["prune", "--older-than", "0s"]);
+        pty.until("question", |text| text.contains("remove 1 job? [y/N]"));
+        pty.type_in(answer);
+        assert_eq!(pty.wait().code(), Some(code), "{}", pty.text());
+        assert_eq!(home.json(&["ls", "--json"]).len(), left, "{}", pty.text());
+    }
 }
 
 #[test]
 fn prune_goes_by_the_end_of_a_job_and_can_be_tried_dry() {
     let home = home();
     home.run(&["run", "ok.yaml"]).exits(0);
-    home.run(&["prune", "--older-than", "30d"]).exits(0);
+    home.run(&["prune", "--older-than", "30d", "--yes"]).exits(0);
     let would = home.run(&["prune", "--older-than", "0s", "--dry-run"]).exits(0);
     assert!(would.out.contains("would be removed"), "{}", would.out);
     assert_eq!(home.json(&["ls", "--json"]).len(), 1);
@@ -62,7 +90,7 @@ fn a_store_is_checked_compacted_and_found() {
     home.run(&["run", "ok.yaml"]).exits(0);
     let checked = home.run(&["store", "check"]).exits(0);
     assert!(checked.out.contains("1 job, 7 records, 0 problems"), "{}", checked.out);
-    home.run(&["rm", "@last"]).exits(0);
+    home.run(&["rm", "@last", "--yes"]).exits(0);
     let compacted = home.json(&["store", "compact", "--json"]);
     assert!(compacted[0]["bytes_after"].as_u64() <= compacted[0]["bytes_before"].as_u64());
     let path = home.run(&["store", "path"]).exits(0);

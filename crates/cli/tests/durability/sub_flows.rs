@@ -261,7 +261,7 @@ fn a_prefix_names_the_flow_before_its_sub_flows_which_are_removed_with_it() {
     let part = children(&sandbox).remove(0);
     let child_state = sandbox.json(&["show", &part, "--json"]);
     assert_eq!(child_state["job"], part.as_str());
-    sandbox.call(&["rm", &job[..5]]).exits(0);
+    sandbox.call(&["rm", &job[..5], "--yes"]).exits(0);
     assert_eq!(sandbox.stdout(&["ls", "--json"]), "");
 }
 
@@ -271,6 +271,6 @@ fn nested_sub_flows_are_removed_with_their_flow() {
     let sandbox = nested(&server, 4);
     sandbox.run().exits(0);
     assert_eq!(children(&sandbox).len(), 4);
-    sandbox.call(&["rm", "@last"]).exits(0);
+    sandbox.call(&["rm", "@last", "--yes"]).exits(0);
     assert_eq!(sandbox.stdout(&["ls", "--json"]), "");
 }

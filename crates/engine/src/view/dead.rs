@@ -9,7 +9,7 @@ use undaunted_policy::Reason;
 use super::attempt::{AttemptView, attempt};
 use super::context::command_id;
 use super::history::History;
-use super::signature::signature;
+use super::signature::{signature, signature_id};
 use super::time::InstantView;
 use crate::id::ItemId;
 use crate::job::{ItemState, Job, SettledItem};
@@ -86,6 +86,8 @@ impl DeadLetterLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeadLetterGroup {
     pub signature: String,
+    /// The signature as an argument of a command.
+    pub signature_id: String,
     pub count: u64,
     pub items: Vec<String>,
 }
@@ -111,6 +113,11 @@ pub fn group_dead_letters(job: &Job, items: impl IntoIterator<Item = ItemId>) ->
 impl DeadLetterGroup {
     pub fn of(job: &Job, (signature, items): (String, Vec<ItemId>)) -> Self {
         let names = items.iter().map(|item| job.identity(*item).to_owned());
-        Self { signature, count: u64::try_from(items.len()).unwrap_or(u64::MAX), items: names.collect() }
+        Self {
+            signature_id: signature_id(&signature),
+            signature,
+            count: u64::try_from(items.len()).unwrap_or(u64::MAX),
+            items: names.collect(),
+        }
     }
 }

@@ -67,7 +67,7 @@ pub use rule::{rule_in_words, value_in_words};
 pub use shared::{
     BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
 };
-pub use signature::signature;
+pub use signature::{signature, signature_id};
 pub use status::{ItemStatus, LiveJobStatus};
 pub use time::{InstantView, MillisView, millis, rfc3339};
 pub use timeline::{TimelineHold, TimelineView, worth_drawing};

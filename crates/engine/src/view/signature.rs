@@ -2,6 +2,13 @@
 //!
 //! Failures of the same kind differ in numbers, ids, paths and URLs; without these their texts are equal.
 
+use crate::fnv::Fnv1a;
+
+/// Names a signature in a command or a URL: 16 hexadecimal digits that depend only on its text.
+pub fn signature_id(signature: &str) -> String {
+    format!("{:016x}", Fnv1a::of(signature.bytes()))
+}
+
 /// The last line, with numbers, ids and paths folded.
 pub fn signature(error: &str) -> String {
     let line = error.lines().rfind(|line| !line.trim().is_empty());
@@ -88,6 +95,12 @@ fn is_id(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_id_of_a_signature_never_changes() {
+        assert_eq!(signature_id(""), "cbf29ce484222325");
+        assert_eq!(signature_id("host nN at PATH: refused"), "22c70a75cdfcd6ad");
+    }
 
     #[test]
     fn numbers_ids_paths_and_urls_are_folded() {
