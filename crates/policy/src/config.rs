@@ -155,10 +155,10 @@ impl RetryConfig {
         self
     }
 
-    /// Retry only these failures (default: every transient failure).
+    /// Retry only these failures (default, also of an empty list: every transient failure).
     #[must_use]
     pub fn retry_on(mut self, entries: impl IntoIterator<Item = RetryOn>) -> Self {
-        self.retry_on = Some(entries.into_iter().collect());
+        self.retry_on = listed(entries.into_iter().collect());
         self
     }
 
@@ -227,7 +227,7 @@ impl RetryConfig {
         let table = self.rules.iter().flatten();
         let rules = Rules {
             table: table.map(|rule| self.rule(rule)).collect::<Result<_, _>>()?,
-            retry_on: self.retry_on.clone(),
+            retry_on: self.retry_on.clone().unwrap_or_default(),
             retry_statuses: self.retry_statuses.clone().unwrap_or_default(),
         };
         Ok(Policy { terms, rules })
@@ -302,6 +302,11 @@ impl RetryConfig {
     }
 }
 
+/// The entries of `retry_on`: an empty list means what an absent one means.
+pub(crate) fn listed(entries: Vec<RetryOn>) -> Option<Vec<RetryOn>> {
+    (!entries.is_empty()).then_some(entries)
+}
+
 impl From<&Policy> for RetryConfig {
     /// The settings that describe a policy, with every default written out.
     fn from(policy: &Policy) -> Self {
@@ -317,7 +322,7 @@ impl From<&Policy> for RetryConfig {
             }),
         });
         Self {
-            retry_on: policy.rules.retry_on.clone(),
+            retry_on: listed(policy.rules.retry_on.clone()),
             retry_statuses: Some(policy.rules.retry_statuses.clone()),
             rules: Some(rules.collect()),
             ..Self::from(&policy.terms)

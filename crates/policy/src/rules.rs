@@ -14,7 +14,8 @@ use crate::reason::Reason;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules<T> {
     pub(crate) table: Vec<Rule<T>>,
-    pub(crate) retry_on: Option<Vec<RetryOn>>,
+    /// Empty: every transient failure is retried.
+    pub(crate) retry_on: Vec<RetryOn>,
     pub(crate) retry_statuses: Vec<RangeInclusive<u16>>,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct RuleDecision<'r, T> {
 
 impl<T> Rules<T> {
     /// No rules: every transient failure is retried.
-    pub const NONE: Self = Self { table: Vec::new(), retry_on: None, retry_statuses: Vec::new() };
+    pub const NONE: Self = Self { table: Vec::new(), retry_on: Vec::new(), retry_statuses: Vec::new() };
 
     /// The rows of the table, in order.
     #[must_use]
@@ -143,19 +144,16 @@ impl<T> Rules<T> {
     }
 
     fn retries_rate_limits(&self) -> bool {
-        let entries = self.retry_on.iter().flatten();
-        entries.into_iter().any(|entry| *entry == RetryOn::Kind(FailureKind::RateLimit))
+        self.retry_on.contains(&RetryOn::Kind(FailureKind::RateLimit))
     }
 
     fn selects(&self, failure: &Failure<'_>) -> bool {
-        let Some(entries) = &self.retry_on else {
-            return true;
-        };
         // A status in `retry_statuses` needs no entry in `retry_on`.
         let listed = matches!(failure.cause, FailureCause::Status(status)
             if self.retry_statuses.iter().any(|range| range.contains(&status)));
-        listed
-            || entries.iter().any(|entry| match entry {
+        self.retry_on.is_empty()
+            || listed
+            || self.retry_on.iter().any(|entry| match entry {
                 RetryOn::Kind(kind) => kind.matches(failure),
                 RetryOn::Pattern(pattern) => {
                     pattern.found_in(failure.stderr) || pattern.found_in(failure.output)

@@ -186,6 +186,7 @@ fn retry_on_narrows_what_is_retried() {
         ("server_error", "1500 rows", 1),
         ("network", "connection refused", 2),
         ("timeout, network", "bad input", 1),
+        ("", "bad input", 2),
     ] {
         let (sandbox, report) =
             Sandbox::run_workflow(&workflow.replace("LIST", list).replace("TEXT", message), 1);

@@ -1,7 +1,11 @@
 //! Tests of `RetryConfig`: defaults, refusals, merging.
 
 use super::*;
+use crate::failure::{Failure, FailureCause};
+use crate::kind::FailureKind;
 use crate::rules::{Conditions, RuleAction};
+use crate::timestamp::Timestamp;
+use crate::verdict::{Decision, RetryState, verdict};
 
 #[test]
 fn an_empty_config_is_the_documented_default() {
@@ -63,12 +67,24 @@ fn every_field_can_come_from_the_base() {
         .retry_budget(Duration::from_secs(99))
         .deadline(Duration::from_secs(999))
         .max_retry_after(Duration::from_secs(77))
-        .retry_on([])
+        .retry_on([RetryOn::Kind(FailureKind::Network)])
         .retry_statuses([429..=429])
         .rules([Rule::new(Conditions::default(), RuleAction::Skip)]);
     assert_eq!(below.given().len(), 12);
     assert_eq!(RetryConfig::new().over(&below), below);
     assert_eq!(below.clone().over(&RetryConfig::fixed().attempts(1)), below);
+}
+
+#[test]
+fn an_empty_retry_on_means_what_its_absence_means() {
+    let empty = RetryConfig::new().retry_on([]);
+    assert_eq!(empty, RetryConfig::new());
+    assert_eq!(empty.given(), Vec::<&str>::new());
+    let base = RetryConfig::new().retry_on([RetryOn::Kind(FailureKind::Network)]);
+    assert_eq!(empty.clone().over(&base), base);
+    let failure = Failure::new(FailureCause::Exit(1));
+    let verdict = verdict(&empty.build().unwrap(), &RetryState::default(), &failure, Timestamp::ZERO);
+    assert!(matches!(verdict.decision, Decision::Retry { .. }), "{verdict:?}");
 }
 
 #[test]

@@ -68,13 +68,11 @@ fn a_rule_without_conditions_matches_everything() {
 
 #[test]
 fn retry_on_narrows_what_is_transient_and_widens_nothing() {
-    let rules = Rules::<()> { retry_on: Some(vec![RetryOn::Kind(FailureKind::Network)]), ..Rules::NONE };
+    let rules = Rules::<()> { retry_on: vec![RetryOn::Kind(FailureKind::Network)], ..Rules::NONE };
     assert_eq!(rules.judge(&exit(1).text("connection reset")).then, RuleAction::Retry);
     let other = rules.judge(&exit(1).text("syntax error"));
     assert_eq!((other.then, other.class), (RuleAction::Stop, FailureClass::Permanent));
     assert_eq!(rules.judge(&exit(127).text("connection reset")).then, RuleAction::Stop);
-    let nothing = Rules::<()> { retry_on: Some(vec![]), ..Rules::NONE };
-    assert_eq!(nothing.judge(&exit(1)).then, RuleAction::Stop);
 }
 
 #[test]
@@ -83,7 +81,7 @@ fn statuses_become_transient_when_listed_or_by_rate_limit() {
     assert_eq!(listed.judge(&Failure::status(429)).class, FailureClass::Transient);
     assert_eq!(listed.judge(&Failure::status(423)).then, RuleAction::Retry);
     assert_eq!(listed.judge(&Failure::status(404)).then, RuleAction::Stop);
-    let by_kind = Rules::<()> { retry_on: Some(vec![RetryOn::Kind(FailureKind::RateLimit)]), ..Rules::NONE };
+    let by_kind = Rules::<()> { retry_on: vec![RetryOn::Kind(FailureKind::RateLimit)], ..Rules::NONE };
     assert_eq!(by_kind.judge(&Failure::status(429)).then, RuleAction::Retry);
     assert_eq!(by_kind.judge(&Failure::status(503)).then, RuleAction::Stop);
 }
@@ -91,7 +89,7 @@ fn statuses_become_transient_when_listed_or_by_rate_limit() {
 #[test]
 fn a_status_in_retry_statuses_needs_no_entry_in_retry_on() {
     let rules = Rules::<()> {
-        retry_on: Some(vec![RetryOn::Kind(FailureKind::Network)]),
+        retry_on: vec![RetryOn::Kind(FailureKind::Network)],
         retry_statuses: vec![423..=423],
         ..Rules::NONE
     };
@@ -122,7 +120,7 @@ fn a_pattern_matches_only_the_stream_it_names() {
     let when = Conditions { stderr: Some(Pattern::new("dead(lock|line)").unwrap()), ..Conditions::default() };
     let rules = Rules::<()> {
         table: vec![Rule::new(when, RuleAction::Skip)],
-        retry_on: Some(vec![RetryOn::Pattern(Pattern::new("^busy").unwrap())]),
+        retry_on: vec![RetryOn::Pattern(Pattern::new("^busy").unwrap())],
         ..Rules::NONE
     };
     assert_eq!(rules.judge(&exit(1).text("a deadlock")).then, RuleAction::Skip);

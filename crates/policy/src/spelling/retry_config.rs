@@ -16,7 +16,7 @@ use super::backoff;
 use super::duration::{DurationSeed, format_duration};
 use super::rules::{RETRY_ON, StatusText};
 use super::scalar::{NumberSeed, StatusRange, one, one_or_many};
-use crate::config::{JitterMode, RetryConfig};
+use crate::config::{JitterMode, RetryConfig, listed};
 use crate::error::PolicyError;
 use crate::limits::Attempts;
 use crate::policy::Policy;
@@ -68,7 +68,10 @@ impl RetryConfig {
             "max_retry_after" => {
                 settle(&mut self.max_retry_after, "max_retry_after", duration.deserialize(value)?)
             }
-            "retry_on" => settle(&mut self.retry_on, "retry_on", RETRY_ON.deserialize(value)?),
+            "retry_on" => match listed(RETRY_ON.deserialize(value)?) {
+                Some(entries) => settle(&mut self.retry_on, "retry_on", entries),
+                None => Ok(()),
+            },
             "retry_statuses" => settle(&mut self.retry_statuses, "retry_statuses", read_statuses(value)?),
             "rules" => settle(&mut self.rules, "rules", Vec::deserialize(value)?),
             other => Err(de::Error::unknown_field(other, Self::KEYS)),

@@ -138,6 +138,20 @@ fn a_wrong_value_says_what_is_accepted() {
 }
 
 #[test]
+fn an_empty_retry_on_is_read_as_an_absent_one() {
+    let empty = r#"{"attempts": 2, "retry_on": []}"#;
+    assert_eq!(read(empty).unwrap(), read(r#"{"attempts": 2}"#).unwrap());
+    let in_rule = r#"{"rules": [{"then": "retry", "retry_config": {"retry_on": []}}]}"#;
+    assert_eq!(
+        read(in_rule).unwrap(),
+        read(r#"{"rules": [{"then": "retry", "retry_config": {}}]}"#).unwrap()
+    );
+    // As an earlier release saved it.
+    let saved: Policy = serde_json::from_str(empty).unwrap();
+    assert!(!serde_json::to_string(&saved).unwrap().contains("retry_on"));
+}
+
+#[test]
 fn a_saved_policy_is_restored_exactly() {
     for json in [
         "{}",
