@@ -8,6 +8,7 @@ use undaunted_engine::workflow::Operator;
 use undaunted_policy::spelling::{BackoffType, WorkDefaults};
 use undaunted_policy::{Attempts, CompletionRule, PoolCeilings};
 
+use crate::flag_values::retries_of_pool;
 use crate::{CommandError, Result};
 
 pub(crate) fn operator() -> Result<Operator> {
@@ -17,10 +18,11 @@ pub(crate) fn operator() -> Result<Operator> {
     let work = work_defaults()?;
     Ok(Operator {
         ceilings: PoolCeilings {
-            default_total: count("RETRY_BUDGET_DEFAULT")?.unwrap_or(pool.default_total),
-            max_total: count("RETRY_BUDGET_MAX")?.unwrap_or(pool.max_total),
-            default_per_item: count("RETRY_BUDGET_PER_WORKFLOW_DEFAULT")?.unwrap_or(pool.default_per_item),
-            max_per_item: count("RETRY_BUDGET_PER_WORKFLOW_MAX")?.unwrap_or(pool.max_per_item),
+            default_total: pool_count("RETRY_BUDGET_DEFAULT")?.unwrap_or(pool.default_total),
+            max_total: pool_count("RETRY_BUDGET_MAX")?.unwrap_or(pool.max_total),
+            default_per_item: pool_count("RETRY_BUDGET_PER_WORKFLOW_DEFAULT")?
+                .unwrap_or(pool.default_per_item),
+            max_per_item: pool_count("RETRY_BUDGET_PER_WORKFLOW_MAX")?.unwrap_or(pool.max_per_item),
         },
         pool_for_all: env::var_os("RETRY_BUDGET_DEFAULT").is_some(),
         work,
@@ -98,6 +100,12 @@ fn seconds(name: &str) -> Result<Option<Duration>> {
 
 fn count(name: &str) -> Result<Option<u32>> {
     read(name, "a number of at least 0", |value| value.parse().ok())
+}
+
+/// A count of retries: one that is too large to represent is the largest.
+fn pool_count(name: &str) -> Result<Option<u32>> {
+    let count = |value: &str| Some(u32::try_from(retries_of_pool(value).ok()?).unwrap_or(u32::MAX));
+    read(name, "a number of at least 0", count)
 }
 
 fn millis(name: &str) -> Result<Option<Duration>> {

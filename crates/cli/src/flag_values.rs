@@ -29,6 +29,20 @@ pub(crate) fn whole_number<N: WholeNumber>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| format!("must be a whole number from 0 to {}", N::MOST))
 }
 
+/// A number of retries that the operator limits: one that is too large to represent is the largest.
+pub(crate) fn retries_of_pool(text: &str) -> Result<u64, String> {
+    let is_whole = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = is_whole.then(|| text.parse().unwrap_or(u64::MAX));
+    number.ok_or_else(|| "must be a whole number of at least 0".to_owned())
+}
+
+/// As [`retries_of_pool`], for retries to add.
+pub(crate) fn added_retries(text: &str) -> Result<u32, String> {
+    let number = retries_of_pool(text).ok().filter(|number| *number > 0);
+    let number = number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    number.ok_or_else(|| "must be a whole number of at least 1".to_owned())
+}
+
 pub(crate) fn at_least_one(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| format!("must be a whole number from 1 to {}", u32::MAX))

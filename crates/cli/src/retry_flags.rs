@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Map, Value, json};
 use undaunted_policy::PoolCeilings;
 
-use crate::flag_values::{delay, retries, time_limit, whole_number};
+use crate::flag_values::{delay, retries, retries_of_pool, time_limit};
 
 const STRATEGIES: [&str; 4] = ["fixed", "linear", "exponential", "fibonacci"];
 const JITTER_MODES: [&str; 5] = ["true", "false", "full", "equal", "decorrelated"];
@@ -58,8 +58,8 @@ pub(crate) struct RetryFlags {
     retry_on: Vec<String>,
 
     /// Limit the retries of all items together [default: no limit]
-    #[arg(long, value_name = "N", value_parser = whole_number::<u32>, allow_negative_numbers = true)]
-    job_retries: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = retries_of_pool, allow_negative_numbers = true)]
+    job_retries: Option<u64>,
 }
 
 impl RetryFlags {
@@ -92,7 +92,7 @@ impl RetryFlags {
         let Some(total @ 1..) = self.job_retries else {
             return notes;
         };
-        if total > ceilings.max_total {
+        if total > u64::from(ceilings.max_total) {
             let most = ceilings.max_total;
             notes.push(format!("--job-retries {total} exceeds RETRY_BUDGET_MAX; {most} is used instead"));
         }
@@ -154,7 +154,7 @@ impl RetryFlags {
         if let (Value::Object(fields), Some(retries @ 1..)) = (workflow, self.job_retries) {
             // An item may use as many as its own flag allows.
             let share = self.retries(ceilings).unwrap_or(u32::MAX);
-            fields.insert("retry_budget".to_owned(), retries.min(ceilings.max_total).into());
+            fields.insert("retry_budget".to_owned(), retries.min(ceilings.max_total.into()).into());
             fields.insert("retry_budget_per_workflow".to_owned(), share.into());
         }
     }

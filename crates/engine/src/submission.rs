@@ -5,12 +5,10 @@
 
 use std::sync::Arc;
 
-use undaunted_policy::PoolLimits;
-
 use crate::event::{CompletionDefaults, FlowRun, JobSubmitted, WorkflowText};
 use crate::id::StepId;
 use crate::plan::{Plan, environment_of};
-use crate::workflow::{MaxParallel, Operator, StepWork};
+use crate::workflow::{MaxParallel, Operator, PoolRequest, StepWork};
 
 pub struct SubmissionContext<'a> {
     pub job: String,
@@ -49,10 +47,9 @@ pub fn submission(
         }
     }
     let ceilings = context.operator.ceilings;
-    let declared = workflow.pool.map(|pool| (pool.total, pool.per_item));
-    let declared = declared.or_else(|| context.operator.pool_for_all.then_some((0, 0)));
-    let pool = declared.map(|(total, per_item)| {
-        let limits = PoolLimits::effective(total, per_item, &ceilings);
+    let declared = workflow.pool.or_else(|| context.operator.pool_for_all.then(PoolRequest::default));
+    let pool = declared.map(|request| {
+        let limits = request.limits(&ceilings);
         (limits.total, limits.per_item)
     });
     let names = environment_of(workflow).into_iter();

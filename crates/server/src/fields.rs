@@ -72,9 +72,13 @@ impl Fields {
         self.get(name, "a whole number of at least 0", Value::as_u64)
     }
 
-    pub(crate) fn small(&self, name: &str) -> Result<Option<u32>, HttpRefusal> {
-        let small = |value: &Value| u32::try_from(value.as_u64()?).ok();
-        self.get(name, "a whole number from 0 to 4294967295", small)
+    /// A count that a limit bounds later: one that is too large to represent is the largest.
+    pub(crate) fn any_count(&self, name: &str) -> Result<Option<u64>, HttpRefusal> {
+        // JSON numbers beyond 64 bits are read as floating-point numbers.
+        let large =
+            |value: &Value| value.as_f64().is_some_and(|number| number >= 18_446_744_073_709_551_615.0);
+        let count = |value: &Value| value.as_u64().or_else(|| large(value).then_some(u64::MAX));
+        self.get(name, "a whole number of at least 0", count)
     }
 
     pub(crate) fn seconds(&self, name: &str) -> Result<Option<f64>, HttpRefusal> {

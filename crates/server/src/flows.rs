@@ -59,8 +59,8 @@ pub(crate) async fn start(State(api): State<Api>, body: RequestBody) -> Result<R
         goals: goals(&fields)?,
         init: fields.object("init")?,
         labels: fields.labels("labels")?,
-        retry_budget: fields.small("retry_budget")?,
-        retry_budget_per_workflow: fields.small("retry_budget_per_workflow")?,
+        retry_budget: fields.any_count("retry_budget")?,
+        retry_budget_per_workflow: fields.any_count("retry_budget_per_workflow")?,
         of_steps: completion(&fields)?,
     };
     api.blocking(move |served| {

@@ -10,7 +10,7 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
 use undaunted_runner::request::JobRequest;
 
-use crate::flag_values::at_least_one;
+use crate::flag_values::added_retries;
 use crate::screen::{count, plain, print};
 use crate::{ClaimOrOwner, CommandError, Exit, Jobs, OpenedJob, Result};
 
@@ -46,7 +46,7 @@ enum BudgetCommand {
         /// Id of the job, a unique prefix, or @last
         job: String,
         /// Number of retries to add
-        #[arg(value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
+        #[arg(value_name = "N", value_parser = added_retries, allow_negative_numbers = true)]
         retries: u32,
         /// Print one JSON object
         #[arg(long)]

@@ -101,7 +101,7 @@ fn a_wrong_value_is_refused_with_its_flag_and_all_that_the_flag_takes() {
         ("map", "--retry-on", "all", "[possible values: network, timeout, server_error, rate_limit]"),
         ("map", "--attempts", "-1", numbers),
         ("map", "--attempts", "5000000000", "from 0 to 4294967295, or `unlimited`"),
-        ("map", "--job-retries", "many", numbers),
+        ("map", "--job-retries", "many", "must be a whole number of at least 0"),
         ("map", "--jobs", "0", "must be a whole number from 1 to 4294967295"),
         ("map", "--initial-delay", "5 seconds", "`5 seconds` is not a duration; write `5s`"),
         ("map", "--max-delay", "400000000d", "must be a duration of at most 584 years"),

@@ -187,6 +187,29 @@ fn requested_budgets_are_clamped_to_the_ceilings_of_the_operator() {
     }
 }
 
+/// Numbers beyond 32 and beyond 64 bits, wherever a pool is named.
+#[test]
+fn a_budget_that_is_too_large_to_represent_is_clamped_too() {
+    for number in ["5000000000", "99999999999999999999"] {
+        let limits = format!("retry_budget: {number}\nretry_budget_per_workflow: {number}");
+        let sandbox = failing(1, &limits);
+        sandbox.call(&["check", "w.yaml"]).exits(0).err_contains("exceeds the operator's limit");
+        sandbox.run().exits(4);
+        assert_fields!(budget(&sandbox), {"total_budget": 50, "per_workflow_max": 5});
+        sandbox.call(&["budget", "top-up", "@last", number]).exits(2).err_contains("at most 50");
+
+        let flags = ["exec", "--job-retries", number, "--attempts", "1", "--initial-delay", "1ms"];
+        let clamped = sandbox.call(&[&flags[..], &["--", "false"]].concat()).exits(1);
+        assert!(clamped.err.contains("exceeds RETRY_BUDGET_MAX; 50 is used instead"), "{clamped:?}");
+        assert_eq!(budget(&sandbox)["total_budget"], 50);
+    }
+    let sandbox = failing(1, "retry_budget: 9\nretry_budget_per_workflow: 9");
+    let variables = [("RETRY_BUDGET_MAX", "5000000000"), ("RETRY_BUDGET_PER_WORKFLOW_MAX", "5000000000")];
+    sandbox.run_with(&variables).exits(4);
+    sandbox.call(&["budget", "top-up", "@last", "5000000000"]).exits(0);
+    assert_fields!(budget(&sandbox), {"total_budget": 4_294_967_295_u32, "per_workflow_max": 9});
+}
+
 #[test]
 fn invalid_numbers_are_refused() {
     for limits in

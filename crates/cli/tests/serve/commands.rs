@@ -115,6 +115,22 @@ fn a_budget_is_shown_and_topped_up_while_the_flow_runs() {
 }
 
 #[test]
+fn a_flow_submitted_with_a_pool_of_any_size_gets_the_operators_maximum() {
+    let (sandbox, _, served) = one_step(&[Reply::x(1)], &json!({}));
+    for (id, number) in [("f", json!(5_000_000_000_u64)), ("g", json!(1e20))] {
+        let pool = json!({"goals": ["a"], "retry_budget": number, "retry_budget_per_workflow": number});
+        served.start_flow_with(id, &pool);
+        let budget = sandbox.json(&["budget", "show", id, "--json"]);
+        assert_fields!(budget, {"total_budget": 50, "per_workflow_max": 5});
+    }
+    for number in [json!(-1), json!(1.5), json!("many")] {
+        let refused =
+            served.post("/engine/flow", &json!({"id": "h", "goals": ["a"], "retry_budget": number}));
+        refused.is(400);
+    }
+}
+
+#[test]
 fn flows_are_archived_restored_and_removed_beside_the_server() {
     let (sandbox, handlers, served) = one_step(&[Reply::x(1)], &json!({}));
     for id in ["f", "g"] {

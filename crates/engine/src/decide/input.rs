@@ -1,11 +1,12 @@
 //! [`decide`]: answers each kind of input in its own file.
 
-use undaunted_policy::{PoolLimits, Reason, Timestamp};
+use undaunted_policy::{Reason, Timestamp};
 
 use super::{draft::EventDraft, ended, hold, inputs, redrive, resume, start};
 use crate::event::{Event, JobEvent};
 use crate::input::Input;
 use crate::job::{Job, JobStage};
+use crate::workflow::PoolRequest;
 
 /// State, input and time in; events out. A late or repeated input gives no events.
 pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
@@ -76,8 +77,9 @@ fn top_up(draft: &mut EventDraft<'_>, retries: u32) {
     let ceilings = draft.job.ceilings();
     let added = pool.top_up(retries, &ceilings);
     // A small pool limits the item cap; a larger pool allows the cap that the workflow asks for.
-    let declared = draft.job.workflow().pool.map_or(0, |pool| pool.per_item);
-    let share = PoolLimits::effective(pool.limits.total, declared, &ceilings).per_item;
+    let declared = draft.job.workflow().pool.unwrap_or_default();
+    let topped_up = PoolRequest { total: pool.limits.total.into(), ..declared };
+    let share = topped_up.limits(&ceilings).per_item;
     if added > 0 {
         draft.push(JobEvent::PoolToppedUp {
             asked: retries,

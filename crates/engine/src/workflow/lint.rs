@@ -7,9 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::{
-    Attempts, ClassName, Conditions, FailureClass, Jitter, Pattern, Policy, PoolLimits, Seed, Terms,
-};
+use undaunted_policy::{Attempts, ClassName, Conditions, FailureClass, Jitter, Pattern, Policy, Seed, Terms};
 
 use super::check::Operator;
 use super::diagnostic::{Diagnostic, DiagnosticCode, Problems};
@@ -215,8 +213,8 @@ impl Lint<'_, '_> {
         let ceilings = &self.operator.ceilings;
         let [total, per_item] = pool.spans;
         let requested = [
-            ("retry_budget", pool.total, ceilings.max_total, total),
-            ("retry_budget_per_workflow", pool.per_item, ceilings.max_per_item, per_item),
+            ("retry_budget", pool.total, u64::from(ceilings.max_total), total),
+            ("retry_budget_per_workflow", pool.per_item, u64::from(ceilings.max_per_item), per_item),
         ];
         for (key, number, most, span) in requested {
             if number > most {
@@ -226,7 +224,7 @@ impl Lint<'_, '_> {
                 self.warn(DiagnosticCode::PoolAboveCeiling, span, message, help);
             }
         }
-        let limits = PoolLimits::effective(pool.total, pool.per_item, ceilings);
+        let limits = pool.limits(ceilings);
         let mut steps = self.workflow.steps.iter();
         let items = steps.find_map(|step| match &step.work {
             StepWork::Map(map) => map.selection.max_items,

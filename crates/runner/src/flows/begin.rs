@@ -152,9 +152,9 @@ pub struct FlowSubmission {
     pub init: Map<String, Value>,
     pub labels: BTreeMap<String, String>,
     /// Retries for the whole flow, if it has a pool; 0 is the operator's default.
-    pub retry_budget: Option<u32>,
+    pub retry_budget: Option<u64>,
     /// Retries for any one item, if it has a pool.
-    pub retry_budget_per_workflow: Option<u32>,
+    pub retry_budget_per_workflow: Option<u64>,
     /// The keys of the completion rule, for every `for_each` step that does not set them itself.
     pub of_steps: Map<String, Value>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::{CompletionRule, Tolerance};
+use undaunted_policy::{CompletionRule, PoolCeilings, PoolLimits, Tolerance};
 
 use super::command::Command;
 use super::flow::{Flow, FlowStep};
@@ -40,13 +40,21 @@ worded! {
     }
 }
 
-/// 0 requests the operator's default.
+/// 0 requests the operator's default. A number above the operator's limit is not refused, however large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolRequest {
-    pub total: u32,
-    pub per_item: u32,
+    pub total: u64,
+    pub per_item: u64,
     /// Of the keys `retry_budget` and `retry_budget_per_workflow`.
     pub spans: [Span; 2],
+}
+
+impl PoolRequest {
+    pub fn limits(&self, ceilings: &PoolCeilings) -> PoolLimits {
+        let [total, per_item] =
+            [self.total, self.per_item].map(|asked| u32::try_from(asked).unwrap_or(u32::MAX));
+        PoolLimits::effective(total, per_item, ceilings)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

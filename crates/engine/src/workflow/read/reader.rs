@@ -231,6 +231,15 @@ impl<'s> WorkflowReader<'s> {
         number
     }
 
+    /// A count that a limit bounds later: one that is too large to represent is the largest.
+    pub(crate) fn any_count(&mut self, node: &YamlNode<'_>) -> Option<u64> {
+        match node.value {
+            // The parser reads whole numbers beyond 64 bits as this.
+            YamlValue::Float(number) if number >= 18_446_744_073_709_551_615.0 => Some(u64::MAX),
+            _ => self.count(node),
+        }
+    }
+
     pub(crate) fn at_least_one(&mut self, node: &YamlNode<'_>) -> Option<u64> {
         let number = self.count(node)?;
         if number == 0 {

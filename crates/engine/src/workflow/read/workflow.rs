@@ -241,7 +241,7 @@ impl WorkflowReader<'_> {
             self.wrong(node.span, message, "for a limit on delays, move it into `retry_config`");
             return None;
         }
-        let mut read = |node: Option<&YamlNode<'_>>| node.and_then(|node| self.count32(node)).unwrap_or(0);
+        let mut read = |node: Option<&YamlNode<'_>>| node.and_then(|node| self.any_count(node)).unwrap_or(0);
         Some(PoolRequest {
             total: read(total),
             per_item: read(per_item),

@@ -43,8 +43,7 @@ pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
             json!({"minimum": 0, "maximum": 1})
         }
         (MappingTable::Workflow, "shell") => json!({"pattern": "^/"}),
-        (MappingTable::Workflow, "retry_budget" | "retry_budget_per_workflow")
-        | (MappingTable::Command | MappingTable::Handler, "max_attempts")
+        (MappingTable::Command | MappingTable::Handler, "max_attempts")
         | (MappingTable::WorkConfig, "parallelism") => count_from(0),
         (MappingTable::Workflow, "goals" | "steps") | (MappingTable::Http, "expect") => {
             json!({"minItems": 1})
@@ -69,7 +68,10 @@ pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
         (MappingTable::Map | MappingTable::TimeoutConfig, "agent_timeout_secs") => {
             json!({"exclusiveMinimum": 0})
         }
-        (MappingTable::Map | MappingTable::FlowStep, "best_effort_deadline_seconds") => json!({"minimum": 0}),
+        (MappingTable::Workflow, "retry_budget" | "retry_budget_per_workflow")
+        | (MappingTable::Map | MappingTable::FlowStep, "best_effort_deadline_seconds") => {
+            json!({"minimum": 0})
+        }
         (MappingTable::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),
         (MappingTable::Http, "url") => json!({"pattern": ADDRESS}),
         // A number is read as its digits: 7777 is the mode `7777`.
