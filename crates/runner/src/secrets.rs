@@ -1,9 +1,9 @@
 //! Secret values, which must not appear in any record, log or message, and their redaction.
 //!
-//! They are read when a job is begun or resumed, passed to its commands, and redacted from every text before
-//! it reaches the journal. A secret may span two pieces of an output, or be cut by a gap where output was dropped. So
-//! the possible beginning of a secret is kept until the next piece arrives, and the parts of a secret around a gap are
-//! redacted too.
+//! They are read when a job is begun or resumed, and passed to its commands. The keeper redacts them from what a
+//! command writes before it reaches a file; the engine redacts them from the answers of services and functions
+//! before they reach the journal. A secret may arrive in two pieces, so the possible beginning of one is kept until
+//! the next piece is there.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,10 @@ use undaunted_engine::workflow::{SecretSource, Workflow};
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Vec<(String, String)>,
-    /// The job has secrets whose values are not known here.
-    withheld: bool,
 }
+
+/// In characters. A shorter value occurs in outputs by chance, and redacting it would garble them.
+const SHORTEST: usize = 4;
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,6 +27,10 @@ pub enum SecretError {
     Variable { name: String, variable: String },
     #[error("secret `{name}`: cannot read `{}`", path.display())]
     File { name: String, path: PathBuf, source: std::io::Error },
+    #[error(
+        "secret `{name}`: the value is shorter than {SHORTEST} characters, too short to be redacted from outputs"
+    )]
+    TooShort { name: String },
 }
 
 impl Secrets {
@@ -44,19 +49,17 @@ impl Secrets {
                     text.trim_end_matches(['\n', '\r']).to_owned()
                 }
             };
+            if pattern(&value).chars().nth(SHORTEST.saturating_sub(1)).is_none() {
+                return Err(SecretError::TooShort { name: name.clone() });
+            }
             values.push((name.clone(), value));
         }
-        Ok(Self { values, withheld: false })
+        Ok(Self { values })
     }
 
     /// Reads the secrets of a job, with paths relative to its working directory.
     pub(crate) fn of_job(job: &Job) -> Result<Self, SecretError> {
         Self::read(job.workflow(), Path::new(&job.submitted().working_dir))
-    }
-
-    /// The values are not known here, so no text of the job may be shown.
-    pub const fn withheld() -> Self {
-        Self { values: Vec::new(), withheld: true }
     }
 
     /// Whether an environment variable holds a secret, by its own name or by that of its source.
@@ -66,31 +69,15 @@ impl Secrets {
         })
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn from_values(values: Vec<(String, String)>) -> Self {
-        Self { values, withheld: false }
-    }
-
     pub(crate) fn values(&self) -> &[(String, String)] {
         &self.values
     }
 
-    /// Redacts a text. `is_rest` if text before it was cut off, perhaps within a secret.
-    pub(crate) fn redact(&self, text: String, is_rest: bool) -> String {
-        if text.is_empty() || (self.values.is_empty() && !self.withheld) {
+    pub(crate) fn redact(&self, text: String) -> String {
+        if text.is_empty() || self.values.is_empty() {
             return text;
         }
-        if self.withheld {
-            return "(hidden, because a secret of the job could not be read)".to_owned();
-        }
-        let mut redaction = Redaction::of(self);
-        if is_rest {
-            drop(redaction.gap());
-        }
+        let mut redaction = Redaction::of(self.values.iter().map(|(_, value)| value.as_str()));
         let mut bytes = redaction.push(text.as_bytes());
         bytes.extend(redaction.finish());
         String::from_utf8_lossy(&bytes).into_owned()
@@ -104,91 +91,82 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
+/// What is searched for. Shells and files drop a line break at the end of a value.
+fn pattern(value: &str) -> &str {
+    value.trim_end_matches(['\n', '\r'])
+}
+
 const STARS: &[u8] = b"***";
 
-#[derive(Clone, Debug)]
-pub struct Redaction {
+/// Replaces the values of secrets in a stream of bytes.
+#[derive(Debug)]
+pub(crate) struct Redaction {
     /// The longest first, so that a secret that contains another is replaced as a whole.
-    secrets: Vec<Vec<u8>>,
+    patterns: Vec<Vec<u8>>,
+    /// Which bytes a pattern begins with; all others are passed on without a comparison.
+    first: [bool; 256],
     pending: Vec<u8>,
-    /// The next byte follows a gap.
-    after_gap: bool,
 }
 
 impl Redaction {
-    pub fn of(secrets: &Secrets) -> Self {
-        let values = secrets.values().iter().map(|(_, value)| value.as_bytes().to_vec());
-        let mut secrets: Vec<_> = values.filter(|value| !value.is_empty()).collect();
-        secrets.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        Self { secrets, pending: Vec::new(), after_gap: false }
+    /// A value of several lines is also found with CRLF for LF, as a terminal writes it.
+    pub(crate) fn of<'a>(values: impl Iterator<Item = &'a str>) -> Self {
+        let values = values.map(pattern).filter(|value| !value.is_empty());
+        let mut patterns: Vec<Vec<u8>> = values
+            .flat_map(|value| [value.to_owned(), value.replace('\n', "\r\n")])
+            .map(String::into_bytes)
+            .collect();
+        patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.len()));
+        patterns.dedup();
+        let mut first = [false; 256];
+        for begin in patterns.iter().filter_map(|pattern| pattern.first()) {
+            if let Some(is_first) = first.get_mut(usize::from(*begin)) {
+                *is_first = true;
+            }
+        }
+        Self { patterns, first, pending: Vec::new() }
     }
 
-    /// Adds a piece, and returns the text that may be shown now.
-    pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+    /// Adds a piece, and returns the bytes that cannot belong to a value that is still to be completed.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.pending.extend_from_slice(piece);
-        self.emit(RedactionBoundary::More)
-    }
-
-    pub fn finish(&mut self) -> Vec<u8> {
-        self.emit(RedactionBoundary::End)
-    }
-
-    /// Output was dropped here: returns the text before the gap, without the beginning of a secret.
-    pub fn gap(&mut self) -> Vec<u8> {
-        let shown = self.emit(RedactionBoundary::Gap);
-        self.after_gap = true;
-        shown
-    }
-
-    fn emit(&mut self, boundary: RedactionBoundary) -> Vec<u8> {
         let text = std::mem::take(&mut self.pending);
-        let mut shown = Vec::with_capacity(text.len());
+        let mut passed = Vec::with_capacity(text.len());
         let mut rest = text.as_slice();
-        if self.after_gap && !rest.is_empty() {
-            self.after_gap = false;
-            let cut = self.secrets.iter().map(|secret| overlap(secret, rest)).max().unwrap_or_default();
-            if cut > 0 {
-                shown.extend_from_slice(STARS);
-                rest = rest.get(cut..).unwrap_or_default();
+        while !rest.is_empty() {
+            let plain = rest.iter().position(|byte| self.first.get(usize::from(*byte)) == Some(&true));
+            let (before, candidate) = rest.split_at(plain.unwrap_or(rest.len()));
+            passed.extend_from_slice(before);
+            if self.patterns.iter().any(|it| it.len() > candidate.len() && it.starts_with(candidate)) {
+                self.pending = candidate.to_vec();
+                break;
             }
+            rest = self.pass_one(candidate, &mut passed);
         }
-        while let Some((first, behind)) = rest.split_first() {
-            let begins = |secret: &&Vec<u8>| secret.len() > rest.len() && secret.starts_with(rest);
-            if boundary == RedactionBoundary::More && self.secrets.iter().any(|secret| begins(&secret)) {
-                self.pending = rest.to_vec();
-                return shown;
-            }
-            if let Some(secret) = self.secrets.iter().find(|it| rest.starts_with(it)) {
-                shown.extend_from_slice(STARS);
-                rest = rest.get(secret.len()..).unwrap_or_default();
-            } else if boundary == RedactionBoundary::Gap && self.secrets.iter().any(|secret| begins(&secret))
-            {
-                shown.extend_from_slice(STARS);
-                return shown;
-            } else {
-                shown.push(*first);
-                rest = behind;
-            }
-        }
-        shown
+        passed
     }
-}
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RedactionBoundary {
-    More,
-    Gap,
-    End,
-}
+    /// The bytes kept back: no value was completed.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        let text = std::mem::take(&mut self.pending);
+        let mut passed = Vec::with_capacity(text.len());
+        let mut rest = text.as_slice();
+        while !rest.is_empty() {
+            rest = self.pass_one(rest, &mut passed);
+        }
+        passed
+    }
 
-/// The length of the longest end of `text` that `other` begins with, without being all of `other`.
-fn overlap(text: &[u8], other: &[u8]) -> usize {
-    let most = text.len().min(other.len().saturating_sub(1));
-    let fits = |length: &usize| {
-        let end = text.get(text.len().saturating_sub(*length)..);
-        end.is_some_and(|end| other.starts_with(end))
-    };
-    (1..=most).rev().find(fits).unwrap_or_default()
+    /// Passes on one value, redacted, or one byte. Returns the rest.
+    fn pass_one<'a>(&self, text: &'a [u8], passed: &mut Vec<u8>) -> &'a [u8] {
+        let found = self.patterns.iter().find_map(|pattern| text.strip_prefix(pattern.as_slice()));
+        if let Some(rest) = found {
+            passed.extend_from_slice(STARS);
+            return rest;
+        }
+        passed.extend(text.first());
+        text.get(1..).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -196,8 +174,7 @@ mod tests {
     use super::*;
 
     fn redaction(values: &[&str]) -> Redaction {
-        let values = values.iter().map(|value| ("S".to_owned(), (*value).to_owned()));
-        Redaction::of(&Secrets::from_values(values.collect()))
+        Redaction::of(values.iter().copied())
     }
 
     fn shown(mut redaction: Redaction, pieces: &[&str]) -> String {
@@ -233,12 +210,22 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_cut_by_a_gap_is_redacted_on_both_sides() {
-        let mut redaction = redaction(&["hunter2"]);
-        let mut all = redaction.push(b"pass hunt");
-        all.extend(redaction.gap());
-        all.extend(redaction.push(b"er2 end"));
-        all.extend(redaction.finish());
-        assert_eq!(String::from_utf8_lossy(&all), "pass ****** end");
+    fn a_value_of_several_lines_is_redacted_however_its_lines_end() {
+        let text = shown(redaction(&["one\ntwo\n"]), &["a one\r", "\ntwo b", " one\ntwo\n one\r"]);
+        assert_eq!(text, "a *** b ***\n one\r");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_cut_of_a_text_lets_a_value_through(text in "[abc]{0,40}", cuts in proptest::collection::vec(0_usize..40, 0..6)) {
+            let values = ["aab", "aba", "bcab"];
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| (*cut).min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&str> = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]).collect();
+            let redacted = shown(redaction(&values), &pieces);
+            proptest::prop_assert_eq!(&redacted, &shown(redaction(&values), &[&text]));
+            proptest::prop_assert!(!values.iter().any(|value| redacted.contains(value)), "{}", redacted);
+        }
     }
 }

@@ -82,7 +82,7 @@ impl Machine for SimMachine {
         if world.touch(self.process) == Liveness::Dead {
             return Err(KeeperError::Silent(io::ErrorKind::BrokenPipe.into()));
         }
-        let endings = Arc::new(AttemptEnds::new(reach.secrets.clone(), &reach.started));
+        let endings = Arc::new(AttemptEnds::new(&reach.started));
         let is_connected_to = Arc::clone(&endings);
         let reached = world.reach_keeper(&job, self.process, reach, is_connected_to);
         // What survives a crash is ended by the next keeper.

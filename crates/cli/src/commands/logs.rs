@@ -9,14 +9,12 @@ use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::job::{Activity, Job};
 use undaunted_engine::view::history::PastAttempt;
 use undaunted_runner::keeper::KeeperError;
-use undaunted_runner::secrets::{Redaction, Secrets};
 use undaunted_runner::spool::{CommandFate, Spool, SpooledOutput};
 
-use super::run::read_secrets;
 use crate::flag_values::at_least_one;
 use crate::passing::spooled;
 use crate::screen::logs::{Label, LogOutput, Stream};
-use crate::{CommandError, Exit, JobTarget, Jobs, OpenedJob, Result};
+use crate::{Exit, JobTarget, Jobs, OpenedJob, Result};
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -28,9 +26,9 @@ Examples:
   undaunted logs @last --follow
   undaunted logs 3f9a/#0 2> errors.txt
 
-Prints the standard output and standard error of the commands on the same streams, with secrets
-removed. The first and last mebibyte of each stream are kept; the number of bytes dropped between
-them is reported.")]
+Prints the standard output and standard error of the commands on the same streams. The first and
+last mebibyte of each stream are kept; the number of bytes dropped between them is reported. The
+values of secrets were removed before the output was stored.")]
 pub(crate) struct LogsArgs {
     /// The job, optionally with an item: its name, a unique prefix, or its index (JOB/#0)
     #[arg(value_name = "JOB[/ITEM]")]
@@ -52,17 +50,15 @@ pub(crate) struct LogsArgs {
 pub(crate) fn run(jobs: &Jobs, args: &LogsArgs) -> Result<Exit> {
     let (mut opened, target) = JobTarget::open(jobs, &args.of)?;
     let id = opened.job().id().to_owned();
-    let secrets = secrets(opened.job())?;
     let folder = jobs.local.job(&id).spool();
     // Reading must not create a spool: a job that ran no program has none.
     let spool = if folder.is_dir() { Some(Spool::open(&folder).map_err(KeeperError::from)?) } else { None };
     let mut reader = LogReader {
         spool,
         folder: folder.clone(),
-        secrets,
         output: LogOutput::new(args.json),
         done: BTreeSet::new(),
-        live: BTreeMap::new(),
+        shown: BTreeMap::new(),
     };
     let wanted = |attempt: &PastAttempt| {
         let of = attempt.of;
@@ -92,37 +88,15 @@ pub(crate) fn run(jobs: &Jobs, args: &LogsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The current secrets of a job. Without them nothing can be redacted, so nothing is printed.
-fn secrets(job: &Job) -> Result<Secrets> {
-    read_secrets(job.workflow(), &job.submitted().working_dir).map_err(|refused| {
-        CommandError::Usage(format!(
-            "{refused}; it is needed to redact the output of job {}, so nothing is printed",
-            job.id()
-        ))
-    })
-}
-
 type AttemptKey = (AttemptId, u32);
 
 struct LogReader {
     spool: Option<Spool>,
     folder: std::path::PathBuf,
-    secrets: Secrets,
     output: LogOutput,
     done: BTreeSet<AttemptKey>,
-    live: BTreeMap<AttemptKey, LiveOutput>,
-}
-
-struct LiveOutput {
-    shown: [u64; 2],
-    redactions: [Redaction; 2],
-}
-
-impl LiveOutput {
-    fn new(secrets: &Secrets) -> Self {
-        let redaction = Redaction::of(secrets);
-        Self { shown: [0, 0], redactions: [redaction.clone(), redaction] }
-    }
+    /// How much of the output and the error output of a running attempt was printed.
+    shown: BTreeMap<AttemptKey, [u64; 2]>,
 }
 
 impl LogReader {
@@ -191,16 +165,13 @@ impl LogReader {
 
     /// Prints the output of a running attempt since the last call.
     fn tail(&mut self, spool: &Spool, key: AttemptKey, label: &Label, start: StartId) -> Result<()> {
-        let secrets = &self.secrets;
-        let live = self.live.entry(key).or_insert_with(|| LiveOutput::new(secrets));
-        while let Some(pieces) = spool.live(start.0, live.shown)? {
+        let shown = self.shown.entry(key).or_default();
+        while let Some(pieces) = spool.live(start.0, *shown)? {
             let mut any = false;
-            let both = pieces.iter().zip(Stream::BOTH);
-            let state = live.shown.iter_mut().zip(&mut live.redactions);
-            for ((piece, stream), (shown, redaction)) in both.zip(state) {
+            for ((piece, stream), shown) in pieces.iter().zip(Stream::BOTH).zip(shown.iter_mut()) {
                 any = any || !piece.is_empty();
                 *shown = shown.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
-                self.output.piece(label, stream, &redaction.push(piece))?;
+                self.output.piece(label, stream, piece)?;
             }
             if !any {
                 break;
@@ -217,14 +188,12 @@ impl LogReader {
         label: &Label,
         kept: [Option<SpooledOutput>; 2],
     ) -> Result<()> {
-        let mut live = self.live.remove(&key).unwrap_or_else(|| LiveOutput::new(&self.secrets));
+        let shown = self.shown.remove(&key).unwrap_or_default();
         self.done.insert(key);
-        let state = live.shown.iter().zip(&mut live.redactions);
-        for ((kept, stream), (shown, redaction)) in kept.iter().zip(Stream::BOTH).zip(state) {
+        for ((kept, stream), shown) in kept.iter().zip(Stream::BOTH).zip(shown) {
             if let Some(kept) = kept {
-                self.rest(spool, label, stream, kept, *shown, redaction)?;
+                self.rest(spool, label, stream, kept, shown)?;
             }
-            self.output.piece(label, stream, &redaction.finish())?;
         }
         Ok(())
     }
@@ -236,7 +205,6 @@ impl LogReader {
         stream: Stream,
         kept: &SpooledOutput,
         shown: u64,
-        redaction: &mut Redaction,
     ) -> Result<()> {
         let Ok(output) = spool.output(kept) else {
             self.output.dropped(label, stream, kept.length)?;
@@ -247,17 +215,13 @@ impl LogReader {
             bytes.get(skip..).unwrap_or_default().to_vec()
         };
         let head = u64::try_from(output.head.len()).unwrap_or(u64::MAX);
-        let piece = redaction.push(&behind(&output.head, 0));
-        self.output.piece(label, stream, &piece)?;
+        self.output.piece(label, stream, &behind(&output.head, 0))?;
         let tail = head.saturating_add(output.dropped);
         if output.dropped > 0 && shown < tail {
-            let piece = redaction.gap();
-            self.output.piece(label, stream, &piece)?;
             let dropped = tail.saturating_sub(shown.max(head));
             self.output.dropped(label, stream, dropped)?;
         }
-        let piece = redaction.push(&behind(&output.tail, tail));
-        self.output.piece(label, stream, &piece)?;
+        self.output.piece(label, stream, &behind(&output.tail, tail))?;
         Ok(())
     }
 }

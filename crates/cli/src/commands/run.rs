@@ -14,7 +14,7 @@ use undaunted_engine::view::{JobStatus, report};
 use undaunted_engine::workflow::{Operator, Source, Workflow};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::{self, ClaimedJob};
-use undaunted_runner::secrets::Secrets;
+use undaunted_runner::secrets::{SecretError, Secrets};
 
 use super::check::{check_file, refusal};
 use crate::flag_values::whole_number;
@@ -180,6 +180,10 @@ pub(crate) fn current_directory() -> Result<String> {
 pub(crate) fn read_secrets(workflow: &Workflow, directory: &str) -> Result<Secrets> {
     Secrets::read(workflow, Path::new(directory)).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-        CommandError::Usage(format!("{error}{}", cause.unwrap_or_default()))
+        let message = format!("{error}{}", cause.unwrap_or_default());
+        match error {
+            SecretError::TooShort { .. } => CommandError::Invalid(message),
+            _ => CommandError::Usage(message),
+        }
     })
 }

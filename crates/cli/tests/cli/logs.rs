@@ -1,4 +1,4 @@
-//! `logs`: what commands wrote, whole or cut, live or kept, and never a secret.
+//! `logs`: what commands wrote, whole or cut, live or kept, without secrets.
 
 use std::io::{BufRead, BufReader};
 
@@ -48,18 +48,13 @@ fn a_middle_that_was_not_kept_is_said() {
 }
 
 #[test]
-fn a_secret_is_taken_out_and_without_it_nothing_is_shown() {
+fn a_secret_was_removed_before_the_output_was_stored_and_is_not_needed() {
     let home =
         home("secrets: {TOKEN: {file: token}}\ncommands:\n  - {id: leak, shell: 'echo \"it is $TOKEN!\"'}\n");
     home.write("token", "hunter2\n");
     let _ = home.run(&["run", "w.yaml"]).exits(0);
-    assert_eq!(home.run(&["logs", "@last"]).exits(0).out, "it is ***!\n");
     std::fs::remove_file(home.path("token")).expect("removed");
-    let printed = home.run(&["logs", "@last"]).exits(2);
-    assert_eq!(printed.out, "");
-    let said = "error: secret `TOKEN`: cannot read ";
-    assert!(printed.err.starts_with(said), "{}", printed.err);
-    assert!(printed.err.contains("so nothing is printed"), "{}", printed.err);
+    assert_eq!(home.run(&["logs", "@last"]).exits(0).out, "it is ***!\n");
 }
 
 #[test]

@@ -134,19 +134,77 @@ fn secrets_reach_commands_and_nothing_else() {
     for text in outputs {
         assert!(!text.contains(SECRET) && !text.contains(KEPT), "{text}");
     }
-    let spool = sandbox.folder_of(&sandbox.job()).join("spool");
     for (path, mode) in files_with_modes(sandbox.store()) {
         let expected = if path.is_dir() { 0o700 } else { 0o600 };
         let is_socket = fs::symlink_metadata(&path).is_ok_and(|it| !it.is_file() && !it.is_dir());
         assert!(is_socket || mode == expected, "{path:?} has mode {mode:o}");
-        if path.is_file() && !path.starts_with(&spool) {
-            let bytes = fs::read(&path).unwrap();
-            for secret in [SECRET, KEPT] {
-                let is_inside = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
-                assert!(!is_inside, "{path:?} holds a secret");
-            }
+    }
+    assert_stores_none_of(&sandbox, &[SECRET, KEPT]);
+    // The output was redacted before it was stored, so `logs` needs no secret.
+    let printed = sandbox.call(&["logs", "@last"]).exits(0);
+    assert!(printed.out.contains("out ***") && printed.err.contains("err ***"), "{printed:?}");
+}
+
+fn assert_stores_none_of(sandbox: &Sandbox, values: &[&str]) {
+    for (path, _) in files_with_modes(sandbox.store()) {
+        let bytes = fs::read(&path).unwrap_or_default();
+        for value in values {
+            let is_inside = bytes.windows(value.len()).any(|part| part == value.as_bytes());
+            assert!(!is_inside, "{} holds a secret", path.display());
         }
     }
+}
+
+#[test]
+fn a_rotated_secret_is_stored_neither_before_nor_after() {
+    let sandbox = Sandbox::of(
+        "
+secrets: {TOKEN: {file: token}}
+commands:
+  - {id: first, shell: 'echo $TOKEN; echo run > first; until test -e go; do sleep 0.01; done; echo $TOKEN >&2; exit 1'}
+",
+    );
+    sandbox.write("token", "the-old-value\n");
+    let engine = sandbox.spawn(&["run", "w.yaml"]);
+    sandbox.line("first");
+    // The command outlives the engine, with the old value.
+    let _ = engine.kill();
+    sandbox.write("token", "the-new-value\n");
+    sandbox.write("go", "");
+    let ended = sandbox.resume().exits(1);
+    assert!(text(&ended.json()["error"]).ends_with("***"), "{ended:?}");
+    let again = sandbox.run().exits(1);
+    assert!(text(&again.json()["error"]).ends_with("***"), "{again:?}");
+    assert_stores_none_of(&sandbox, &["the-old-value", "the-new-value"]);
+}
+
+#[test]
+fn a_secret_of_several_lines_is_found_however_its_lines_end() {
+    let sandbox = Sandbox::of(
+        "
+secrets: {KEY: {file: key.pem}}
+commands:
+  - {id: leak, shell: 'printf \"%s\\n\" \"$KEY\" | tee /dev/stderr | sed \"s/$/\\r/\"', capture_output: leaked}
+  - {id: use, shell: 'printf %s ${leaked} > seen'}
+",
+    );
+    sandbox.write("key.pem", "BEGIN-4711\nline-4712\nEND-4713\n");
+    sandbox.run().exits(0);
+    assert_eq!(sandbox.lines("seen"), ["***"]);
+    assert_stores_none_of(&sandbox, &["BEGIN-4711\nline-4712", "BEGIN-4711\r\nline-4712"]);
+}
+
+#[test]
+fn a_secret_too_short_to_be_redacted_is_refused_before_anything_is_stored() {
+    let sandbox = Sandbox::of("secrets: {PIN: {file: pin}}\ncommands: [{shell: 'true'}]\n");
+    for value in ["", "123", "123\n\n"] {
+        sandbox.write("pin", value);
+        let refused = sandbox.run().exits(3);
+        assert!(refused.err.contains("secret `PIN`: the value is shorter than 4 characters"), "{refused:?}");
+    }
+    assert_eq!(sandbox.stdout(&["ls", "--json"]), "");
+    sandbox.write("pin", "1234");
+    sandbox.run().exits(0);
 }
 
 /// All files and folders below a folder, with their permissions.

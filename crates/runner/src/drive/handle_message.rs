@@ -236,9 +236,9 @@ impl JobDriver<'_> {
             };
             self.attempt_ended(AttemptEnd {
                 start,
-                output: output.map(|output| self.context.secrets.redact(output, false)),
+                output: output.map(|output| self.context.secrets.redact(output)),
                 failure,
-                error: self.context.secrets.redact(error, false),
+                error: self.context.secrets.redact(error),
                 ..AttemptEnd::default()
             });
         }

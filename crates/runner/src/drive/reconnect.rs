@@ -41,7 +41,6 @@ impl JobDriver<'_> {
             folder: &self.context.folder,
             behind: last_segment,
             started,
-            secrets: self.context.secrets.clone(),
             now: self.now(),
             grace: services.grace,
             notifier: self.context.notifier.clone(),

@@ -98,7 +98,8 @@ impl Executor for Calls {
         let known = self.last_origin.take().filter(|(of, _)| *of == call.url);
         let (of, target) = match known {
             Some(known) => known,
-            None => (call.url.clone(), origin(&call.url)?.into()),
+            // It names a breaker, which is stored.
+            None => (call.url.clone(), context.secrets.redact(origin(&call.url)?).into()),
         };
         self.last_origin = Some((of, Arc::clone(&target)));
         if context.services.endpoints.allow(&call.url) {

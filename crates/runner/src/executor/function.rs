@@ -192,11 +192,11 @@ async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd
     let mut end = AttemptEnd { start, took: began.elapsed(), ..AttemptEnd::default() };
     let given = outcome.and_then(|value| text_of(value, limit));
     match given {
-        Ok(text) => end.output = Some(secrets.redact(text, false)),
+        Ok(text) => end.output = Some(secrets.redact(text)),
         Err((cause, failed)) => {
             end.failure = Some(cause);
             // For rules, the error of a function is what a program writes to its error output.
-            end.stderr_end = secrets.redact(failed.error, false);
+            end.stderr_end = secrets.redact(failed.error);
             prefix(&end.stderr_end, SHOWN).clone_into(&mut end.error);
             end.retry_after = failed.retry_after;
         }

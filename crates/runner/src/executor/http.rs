@@ -128,9 +128,9 @@ async fn attempt(client: &Client, mut order: HttpOrder) -> AttemptEnd {
         Err((cause, error)) => failed(start, cause, error),
     };
     end.took = began.elapsed();
-    end.error = order.secrets.redact(end.error, false);
-    end.stdout_end = order.secrets.redact(end.stdout_end, true);
-    end.output = end.output.take().map(|output| order.secrets.redact(output, false));
+    end.error = order.secrets.redact(end.error);
+    end.stdout_end = order.secrets.redact(end.stdout_end);
+    end.output = end.output.take().map(|output| order.secrets.redact(output));
     end
 }
 

@@ -1,6 +1,6 @@
 //! Programs: shell commands and agents, run by the keeper.
 //!
-//! Secrets are passed in the environment. The keeper reports how a process ended;
+//! Secrets are passed in the environment; the keeper redacts them from the output. It reports how a process ended;
 //! [`AttemptEnds`](crate::machine::AttemptEnds) makes the end of the attempt of it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,6 +118,7 @@ fn spec(task: &Task, start: StartId, context: &JobContext<'_>) -> Option<Command
             (KeptOutput::Value | KeptOutput::Items, false) => 0,
         },
         grace: context.services.grace,
+        secrets: context.secrets.values().iter().map(|(_, value)| value.clone()).collect(),
         ..CommandSpec::new(start.0, argv)
     })
 }

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::{CommandSpec, KeeperShared};
 use crate::process::{self, VARIABLE, descendants};
-use crate::{NotStartedCommand, OutputSlot, ProcessMark, StartRefusal, SystemProcess, locked};
+use crate::{NotStartedCommand, ProcessMark, StartRefusal, SystemProcess, locked};
 
 /// The search path if the environment has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -32,7 +33,7 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Returns the process number, which is also that of its group.
 pub(crate) fn spawn(
     spec: &CommandSpec,
-    slot: &OutputSlot,
+    outputs: [BorrowedFd<'_>; 2],
     mark: &ProcessMark,
 ) -> Result<i32, NotStartedCommand> {
     let refused = |refusing| {
@@ -42,7 +43,7 @@ pub(crate) fn spawn(
         }
     };
     let program = program(spec).map_err(refused(StartRefusal::Program))?;
-    let first = match command(spec, slot, mark, &program, None) {
+    let first = match command(spec, outputs, mark, &program, None) {
         Ok(mut command) => command.spawn(),
         Err(error) => return Err(refused(StartRefusal::Stdin)(error)),
     };
@@ -50,7 +51,7 @@ pub(crate) fn spawn(
         // A script without an interpreter line is run by the shell, as everywhere.
         Err(error) if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
             let shell = Path::new("/bin/sh");
-            command(spec, slot, mark, shell, Some(&program)).and_then(|mut shell| shell.spawn())
+            command(spec, outputs, mark, shell, Some(&program)).and_then(|mut shell| shell.spawn())
         }
         spawned => spawned,
     };
@@ -69,11 +70,12 @@ pub(crate) fn spawn(
 /// Its errors are those of the input.
 fn command(
     spec: &CommandSpec,
-    slot: &OutputSlot,
+    outputs: [BorrowedFd<'_>; 2],
     mark: &ProcessMark,
     program: &Path,
     script: Option<&Path>,
 ) -> io::Result<Command> {
+    let [out, err] = outputs;
     let stdin = match &spec.stdin {
         Some(path) => Stdio::from(input(&spec.working_dir.join(path))?),
         None => Stdio::null(),
@@ -95,8 +97,8 @@ fn command(
         .env(VARIABLE, mark.after(variable(spec, VARIABLE)))
         .current_dir(&spec.working_dir)
         .stdin(stdin)
-        .stdout(slot.out.try_clone()?)
-        .stderr(slot.err.try_clone()?)
+        .stdout(out.try_clone_to_owned()?)
+        .stderr(err.try_clone_to_owned()?)
         .process_group(0);
     Ok(command)
 }

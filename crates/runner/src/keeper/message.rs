@@ -175,7 +175,7 @@ fn is_close(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
 }
 
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 const GREETING: u8 = 0;
 const REFUSED: u8 = 5;
@@ -244,10 +244,13 @@ pub struct CommandSpec {
     #[n(8)]
     #[cbor(with = "codec")]
     pub grace: Duration,
+    /// The values of secrets, which must not reach a file of the spool.
+    #[n(9)]
+    pub secrets: Vec<String>,
 }
 
 impl CommandSpec {
-    /// With an empty environment, no input and no limits.
+    /// With an empty environment, no input, no limits and no secrets.
     pub fn new(id: u64, argv: impl IntoIterator<Item: Into<OsString>>) -> Self {
         Self {
             id,
@@ -259,6 +262,7 @@ impl CommandSpec {
             output_limit: None,
             capture: 0,
             grace: Duration::from_secs(10),
+            secrets: vec![],
         }
     }
 }

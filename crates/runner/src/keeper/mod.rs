@@ -6,6 +6,7 @@
 
 use ledger::KeeperLedger;
 use message::{KeeperFrame, KeeperReply, KeeperRequest, framed, next_frame};
+use redaction::OutputRedaction;
 use run::{KeeperRun, RunState, RunStep};
 use shared::KeeperShared;
 
@@ -14,6 +15,7 @@ mod command;
 mod ledger;
 mod message;
 mod recover;
+mod redaction;
 mod run;
 mod serve;
 mod shared;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Signal;
 
-use super::CommandSpec;
+use super::{CommandSpec, OutputRedaction};
 use crate::{CommandEnd, EndedBy, OutputSlot, SystemProcess};
 
 /// How often the output of a command with a limit is checked.
@@ -22,6 +22,8 @@ pub(crate) struct KeeperRun {
     /// Its process, once created; also its group.
     pub(crate) pid: Option<i32>,
     pub(crate) slot: Option<OutputSlot>,
+    /// Only if it was given secrets.
+    pub(crate) redaction: Option<OutputRedaction>,
     pub(crate) end: Option<CommandEnd>,
     /// Check whether all its processes are gone.
     pub(crate) settle: bool,
@@ -82,6 +84,7 @@ impl KeeperRun {
             began: SystemTime::now(),
             pid: None,
             slot: None,
+            redaction: None,
             end: None,
             settle: false,
             reparented: false,

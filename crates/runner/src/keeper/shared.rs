@@ -186,7 +186,8 @@ impl KeeperShared {
         if let Some(id) = state.by_pid.remove(&pid) {
             let run = state.runs.get_mut(&id)?;
             (run.end, run.reparented, run.settle) = (Some(end), reparented, true);
-            let slot = run.slot.as_ref();
+            // A redaction may still have to write, and the reaper must not wait for it.
+            let slot = run.slot.as_ref().filter(|_| run.redaction.is_none());
             let is_small = slot.is_some_and(|slot| slot.written().is_ok_and(|much| much <= LITTLE));
             if is_small && !reparented && !run.busy {
                 run.busy = true;

@@ -2,6 +2,7 @@
 //!
 //! One thread at a time handles a command, and carries out its steps until there are none.
 
+use std::os::fd::AsFd;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,11 +10,11 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
 use super::command::{self, ProcessFamily, family, is_group_gone, signal_family};
-use super::{CommandSpec, KeeperRefusal, KeeperRun, KeeperShared, RunState, RunStep};
+use super::{CommandSpec, KeeperRefusal, KeeperRun, KeeperShared, OutputRedaction, RunState, RunStep};
 use crate::{CommandEnd, CommandExit, EndedBy, OutputSlot, SpooledOutput, failpoint, locked};
 
 /// How long to wait before the next attempt to write to a full disk.
-const ROOM: Duration = Duration::from_millis(500);
+pub(super) const ROOM: Duration = Duration::from_millis(500);
 
 /// Never returns. A worker thread must not end, since it is the parent of the commands it created.
 pub(crate) fn work(shared: &KeeperShared) {
@@ -53,19 +54,32 @@ fn spawn(shared: &KeeperShared, spec: &CommandSpec) {
         Ok(slot) => slot,
         Err(error) => return refuse_start(shared, id, &error),
     };
-    let announced = locked(&shared.ledger).spawning(id, began, slot.number, spec.grace);
-    if let Err(error) = announced {
-        shared.slots.reuse(slot);
-        return refuse_start(shared, id, &error);
-    }
+    let announced = OutputRedaction::begin(shared, spec, &slot).and_then(|redaction| {
+        locked(&shared.ledger).spawning(id, began, slot.number, spec.grace)?;
+        Ok(redaction.unzip())
+    });
+    let (redaction, pipes) = match announced {
+        Ok(announced) => announced,
+        Err(error) => {
+            shared.slots.reuse(slot);
+            return refuse_start(shared, id, &error);
+        }
+    };
     failpoint::reach("spawning", id);
     let entering = shared.spawning.read().unwrap_or_else(PoisonError::into_inner);
-    let spawned = command::spawn(spec, &slot, &shared.mark(id));
+    let outputs = match &pipes {
+        Some([out, err]) => [out.as_fd(), err.as_fd()],
+        None => [slot.out.as_fd(), slot.err.as_fd()],
+    };
+    let spawned = command::spawn(spec, outputs, &shared.mark(id));
+    // Otherwise the redaction would never see the end of the output.
+    drop(pipes);
     let mut state = locked(&shared.state);
     let Some(run) = state.runs.get_mut(&id) else {
         return;
     };
     run.slot = Some(slot);
+    run.redaction = redaction;
     run.began = began;
     match spawned {
         Ok(pid) => {
@@ -190,6 +204,10 @@ fn conclude_family(shared: &KeeperShared, id: u64, family: &ProcessFamily) {
 
 /// Records the end of a command, reports it to the engine, and removes the command.
 fn conclude(shared: &KeeperShared, id: u64, left: u32) {
+    let redaction = locked(&shared.state).runs.get_mut(&id).and_then(|run| run.redaction.take());
+    if let Some(redaction) = redaction {
+        redaction.settle();
+    }
     let Some((end, why, began, capture, slot)) = ({
         let mut state = locked(&shared.state);
         state.runs.get_mut(&id).and_then(exit_facts)
@@ -237,7 +255,7 @@ fn keep_output(shared: &KeeperShared, id: u64, file: &std::fs::File, head: u64) 
     }
 }
 
-fn is_full(error: &std::io::Error) -> bool {
+pub(super) fn is_full(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }

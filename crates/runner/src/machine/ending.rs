@@ -1,7 +1,7 @@
 //! Turns the exit of a command, as its keeper reports it, into the end of an attempt.
 //!
 //! This is done where the output is, not in the event loop: a keeper on another machine could do the same and
-//! send the complete [`AttemptEnd`]. Secrets are redacted from every text in it.
+//! send the complete [`AttemptEnd`]. The keeper has redacted secrets from the output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,8 +21,8 @@ use crate::keeper::KeeperEvent;
 use crate::spool::CaptureError;
 use crate::{
     AttemptFate, CommandEnd, CommandExit, CommandFate, EndedBy, ExecutorMessage, KeeperRefusal,
-    NotStartedCommand, RecoveredSpool, Secrets, Spool, SpooledOutput, StartRefusal, VanishedCommand,
-    failpoint, locked,
+    NotStartedCommand, RecoveredSpool, Spool, SpooledOutput, StartRefusal, VanishedCommand, failpoint,
+    locked,
 };
 
 /// The most bytes of an output that can be captured.
@@ -101,16 +101,15 @@ pub struct RecordedAttempt {
 
 /// Completes the ends of the attempts of one job.
 pub struct AttemptEnds {
-    secrets: Secrets,
     expected: Mutex<BTreeMap<StartId, ExpectedEnd>>,
 }
 
 impl AttemptEnds {
     /// For the attempts on record as started. Created before connecting to a keeper, which may report ends at
     /// once.
-    pub fn new(secrets: Secrets, started: &BTreeMap<StartId, RecordedAttempt>) -> Self {
+    pub fn new(started: &BTreeMap<StartId, RecordedAttempt>) -> Self {
         let expected = started.iter().map(|(start, it)| (*start, it.expected.clone()));
-        Self { secrets, expected: Mutex::new(expected.collect()) }
+        Self { expected: Mutex::new(expected.collect()) }
     }
 
     pub fn expect(&self, start: StartId, expected: ExpectedEnd) {
@@ -144,7 +143,7 @@ impl AttemptEnds {
     fn end(&self, exited: &CommandExit, outputs: &dyn CapturedOutputs) -> AttemptEnd {
         failpoint::reach("ended-before", exited.id);
         let expected = locked(&self.expected).get(&StartId(exited.id)).cloned();
-        ended(exited, outputs, &self.secrets, &expected.unwrap_or_default())
+        ended(exited, outputs, &expected.unwrap_or_default())
     }
 
     /// The fates of attempts on record as started, and the other attempts that a spool knows of.
@@ -169,7 +168,7 @@ impl AttemptEnds {
                 CommandFate::Exited(exited) => AttemptFate::Ended(Box::new(self.end(&exited, outputs))),
                 CommandFate::Vanished(found) => {
                     let found = found.as_ref();
-                    let mut end = vanished(start, found, outputs, &self.secrets, now);
+                    let mut end = vanished(start, found, outputs, now);
                     if found.is_some_and(|found| was_overdue(found, on_record.timeout, now)) {
                         end.failure = Some(FailureCause::Timeout);
                     }
@@ -188,12 +187,7 @@ fn was_overdue(found: &VanishedCommand, timeout: Option<Duration>, now: Timestam
     found.ended > 0 && timeout.is_some_and(|timeout| ran >= timeout)
 }
 
-fn ended(
-    exited: &CommandExit,
-    outputs: &dyn CapturedOutputs,
-    secrets: &Secrets,
-    expected: &ExpectedEnd,
-) -> AttemptEnd {
+fn ended(exited: &CommandExit, outputs: &dyn CapturedOutputs, expected: &ExpectedEnd) -> AttemptEnd {
     let failure = cause(exited);
     let mut end = AttemptEnd {
         start: StartId(exited.id),
@@ -207,8 +201,7 @@ fn ended(
     if let Some(most) = expected.capture {
         match outputs.capture(&exited.stdout, most) {
             Ok(bytes) => {
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                end.output = Some(secrets.redact(text, false));
+                end.output = Some(String::from_utf8_lossy(&bytes).into_owned());
             }
             Err(error) if end.failure.is_none() => {
                 end.failure = Some(FailureCause::Unreadable);
@@ -219,8 +212,8 @@ fn ended(
         }
     }
     if failure.is_some() {
-        end.stderr_end = end_of(&exited.stderr, outputs, secrets);
-        end.stdout_end = end_of(&exited.stdout, outputs, secrets);
+        end.stderr_end = end_of(&exited.stderr, outputs);
+        end.stdout_end = end_of(&exited.stdout, outputs);
         end.error = explanation(exited, expected).unwrap_or_else(|| {
             // Some programs write errors to their output.
             let quiet = end.stderr_end.trim().is_empty();
@@ -235,10 +228,9 @@ fn vanished(
     start: StartId,
     vanished: Option<&VanishedCommand>,
     outputs: &dyn CapturedOutputs,
-    secrets: &Secrets,
     now: Timestamp,
 ) -> AttemptEnd {
-    let stderr_end = vanished.map_or_else(String::new, |it| end_of(&it.stderr, outputs, secrets));
+    let stderr_end = vanished.map_or_else(String::new, |it| end_of(&it.stderr, outputs));
     let left = match vanished {
         Some(it) if it.survived > 0 => {
             format!("; {} of its processes could not be killed", it.survived)
@@ -266,14 +258,8 @@ fn vanished(
     }
 }
 
-/// The last lines of an output. Secrets are redacted before anything is cut: half a secret would not
-/// be found.
-fn end_of(kept: &SpooledOutput, outputs: &dyn CapturedOutputs, secrets: &Secrets) -> String {
-    let text = outputs.last_lines(kept, LINES).unwrap_or_default();
-    // `text` has lost its line break at the end.
-    let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
-    let is_rest = kept.length > length.saturating_add(2);
-    secrets.redact(text, is_rest)
+fn end_of(kept: &SpooledOutput, outputs: &dyn CapturedOutputs) -> String {
+    outputs.last_lines(kept, LINES).unwrap_or_default()
 }
 
 fn cause(exited: &CommandExit) -> Option<FailureCause> {

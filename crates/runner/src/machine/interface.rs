@@ -13,7 +13,7 @@ use super::{AttemptEnds, ExpectedEnd, RecordedAttempt};
 use crate::executor::failed;
 use crate::{
     AttemptFate, CommandSpec, ExecutorMessage, FunctionOrder, HttpOrder, JobFolder, KeeperClient,
-    KeeperError, NewFile, Notifier, Secrets,
+    KeeperError, NewFile, Notifier,
 };
 
 pub type CancelCall = Box<dyn FnOnce() + Send>;
@@ -98,7 +98,6 @@ pub struct KeeperAddress<'a> {
     pub behind: Option<u32>,
     /// The attempts of programs on record as started that may have begun.
     pub started: BTreeMap<StartId, RecordedAttempt>,
-    pub secrets: Secrets,
     pub now: Timestamp,
     /// Between TERM and KILL.
     pub grace: Duration,

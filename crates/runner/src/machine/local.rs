@@ -109,7 +109,7 @@ impl Machine for LocalMachine {
             Spool::open(&spool)?.begin_after(last).map_err(unusable)?;
         }
         let launched = self.launched(&spool);
-        let endings = Arc::new(AttemptEnds::new(reach.secrets, &reach.started));
+        let endings = Arc::new(AttemptEnds::new(&reach.started));
         let (ends, notifier) = (Arc::clone(&endings), reach.notifier.clone());
         let on_event = move |spool: &Spool, event| {
             let message = ends.message(event, spool);

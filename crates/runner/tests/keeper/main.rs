@@ -14,5 +14,6 @@ mod fixture;
 mod format_1;
 mod keeper_killed;
 mod output;
+mod redaction;
 mod refusing;
 mod running;

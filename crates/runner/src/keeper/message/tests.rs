@@ -25,6 +25,7 @@ prop_compose! {
         output_limit in prop::option::of(any::<u64>()),
         capture in any::<u64>(),
         grace in any::<u64>(),
+        secrets in prop::collection::vec(".{0,8}", 0..3),
     ) -> CommandSpec {
         CommandSpec {
             id,
@@ -36,6 +37,7 @@ prop_compose! {
             output_limit,
             capture,
             grace: Duration::from_nanos(grace),
+            secrets,
         }
     }
 }
@@ -81,10 +83,10 @@ fn a_claimed_length_allocates_no_memory() {
 #[test]
 fn the_greeting_and_its_refusal_keep_their_bytes() {
     // A keeper of another release must be able to refuse the greeting.
-    assert_eq!(greeting(), [5, 0, 0, 0, 0, 2, 0, 0, 0]);
-    assert_eq!(understood(&[0, 2, 0, 0, 0]), Ok(()));
+    assert_eq!(greeting(), [5, 0, 0, 0, 0, 3, 0, 0, 0]);
+    assert_eq!(understood(&[0, 3, 0, 0, 0]), Ok(()));
     assert_eq!(understood(&[0, 1, 0, 0, 0]), Err(KeeperRefusal::Version));
-    assert_eq!(understood(&[0, 2, 0, 0, 0, 0]), Err(KeeperRefusal::Malformed));
+    assert_eq!(understood(&[0, 3, 0, 0, 0, 0]), Err(KeeperRefusal::Malformed));
     let reasons = [KeeperRefusal::Malformed, KeeperRefusal::Version, KeeperRefusal::Busy];
     for (number, why) in (0..).zip(reasons) {
         let refused = framed_refusal(why);
