@@ -1,7 +1,7 @@
-//! Runs a job in the foreground; signals interrupt the event loop.
+//! Runs a job in the foreground. Signals interrupt the event loop, or are passed on to its command.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -13,13 +13,30 @@ use undaunted_runner::secrets::Secrets;
 use crate::jobs::of_drive;
 use crate::{Jobs, Result, webhooks};
 
-/// Runs a job until it ends or is suspended. Also returns the number of signals received.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnSignal {
+    /// Running commands finish, and the job is suspended; the second signal ends them.
+    Suspend,
+    /// The running command gets the signal, and the job is cancelled; the second signal kills the command.
+    PassOn,
+}
+
+/// The signals that arrived while a job ran.
+#[derive(Clone, Copy)]
+pub(crate) struct ReceivedSignals {
+    pub(crate) count: u32,
+    /// Zero without one.
+    pub(crate) first: i32,
+}
+
+/// Runs a job until it ends or is suspended.
 pub(crate) fn run(
     jobs: &Jobs,
     claimed: ClaimedJob,
     secrets: Secrets,
     observer: &mut dyn Observer,
-) -> Result<(Job, u32)> {
+    on_signal: OnSignal,
+) -> Result<(Job, ReceivedSignals)> {
     let mut services = jobs.services()?;
     if claimed.job.workflow().flow.is_some() {
         services.catalog = Some(jobs.catalog()?);
@@ -33,40 +50,54 @@ pub(crate) fn run(
     } else {
         None
     };
-    let signals = SignalCounter::begin(event_loop.handle())?;
+    let signals = SignalReceiver::begin(event_loop.handle(), &id, on_signal)?;
     let done = event_loop.run(claimed, secrets, Box::new(observer));
-    let interrupts = signals.end();
+    let received = signals.end();
     let job = done.map_err(|error| of_drive(&error, &id))?;
-    Ok((job, interrupts))
+    Ok((job, received))
 }
 
-struct SignalCounter {
+struct SignalReceiver {
     handle: signal_hook::iterator::Handle,
-    received: Arc<AtomicU32>,
+    count: Arc<AtomicU32>,
+    first: Arc<AtomicI32>,
 }
 
-impl SignalCounter {
-    fn begin(event_loop: LoopHandle) -> Result<Self> {
+impl SignalReceiver {
+    fn begin(event_loop: LoopHandle, job: &str, on_signal: OnSignal) -> Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
-        let received = Arc::new(AtomicU32::new(0));
-        let counted = Arc::clone(&received);
+        let (count, first) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicI32::new(0)));
+        let received = Self { handle, count: Arc::clone(&count), first: Arc::clone(&first) };
+        let job = job.to_owned();
         std::thread::spawn(move || {
-            for _ in signals.forever() {
-                let before = counted.fetch_add(1, Ordering::AcqRel);
-                event_loop.interrupt();
+            for signal in signals.forever() {
+                let before = count.fetch_add(1, Ordering::AcqRel);
+                if before == 0 {
+                    first.store(signal, Ordering::Release);
+                }
+                match on_signal {
+                    OnSignal::Suspend => event_loop.interrupt(),
+                    OnSignal::PassOn => event_loop.pass_on(&job, signal),
+                }
                 if before > 1 {
                     // The third signal works like `kill -9`: nothing recorded is lost.
-                    std::process::exit(130);
+                    std::process::exit(match on_signal {
+                        OnSignal::Suspend => 130,
+                        OnSignal::PassOn => signal.saturating_add(128),
+                    });
                 }
             }
         });
-        Ok(Self { handle, received })
+        Ok(received)
     }
 
-    /// Stops counting and returns the number of signals. The thread ends by itself.
-    fn end(self) -> u32 {
+    /// Stops receiving. The thread ends by itself.
+    fn end(self) -> ReceivedSignals {
         self.handle.close();
-        self.received.load(Ordering::Acquire)
+        ReceivedSignals {
+            count: self.count.load(Ordering::Acquire),
+            first: self.first.load(Ordering::Acquire),
+        }
     }
 }

@@ -176,7 +176,7 @@ impl CommandHost for SimKeeper {
         self.log(KeeperMessage::Cancel(start.0));
     }
 
-    fn cancel_all(&self) {
+    fn cancel_all(&self, _: i32) {
         self.log(KeeperMessage::CancelAll);
     }
 

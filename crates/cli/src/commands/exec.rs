@@ -11,6 +11,7 @@ use undaunted_engine::job::JobStage;
 use undaunted_policy::FailureCause;
 use undaunted_runner::secrets::Secrets;
 
+use crate::foreground::OnSignal;
 use crate::{
     Display, Exit, OutputPrinter, Result, RetryFlags, StorePlace, TypedCommand, environment, foreground,
     typed,
@@ -28,8 +29,8 @@ Examples:
 
 Standard input is read first, unless it is a terminal, and passed to every attempt. Output passes
 through. The exit status is that of the last attempt: 124 if it timed out, 128 + N if signal N
-killed it, 125 if undaunted itself failed. If undaunted is killed, `undaunted resume @last` resumes
-the job.")]
+killed it, 125 if undaunted itself failed. SIGINT, SIGTERM and SIGHUP are passed on to the command,
+which is then not retried. If undaunted is killed, `undaunted resume @last` resumes the job.")]
 pub(crate) struct ExecArgs {
     /// Do not report retries
     #[arg(long, short)]
@@ -60,10 +61,12 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
     let (claimed, folder) = typed.submit(&jobs, &operator, OutputPassing::Through)?;
     let display = Display::beside_output(&claimed.job, args.quiet);
     let mut printer = OutputPrinter::new(&claimed.job, &folder, OutputPassing::Through, display);
-    let (job, interrupts) = foreground::run(&jobs, claimed, Secrets::default(), &mut printer)?;
+    let (job, signals) = foreground::run(&jobs, claimed, Secrets::default(), &mut printer, OnSignal::PassOn)?;
     printer.finish()?;
-    if interrupts > 1 {
-        return Ok(Exit::Interrupted);
+    if job.stage == JobStage::Cancelled
+        && let Ok(signal @ 1..) = u8::try_from(signals.first)
+    {
+        return Ok(Exit::Status(128_u8.saturating_add(signal)));
     }
     if printer.unread.load(Ordering::Acquire) {
         return Ok(Exit::Status(UNREAD));

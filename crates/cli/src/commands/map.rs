@@ -12,6 +12,7 @@ use undaunted_runner::secrets::Secrets;
 
 use crate::commands::run::{ignore_broken_pipe, print_report};
 use crate::flag_values::at_least_one;
+use crate::foreground::OnSignal;
 use crate::screen::summary;
 use crate::{
     CommandError, Display, Exit, OutputPrinter, Result, RetryFlags, StorePlace, TypedCommand, environment,
@@ -98,7 +99,8 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     let (claimed, folder) = typed.submit(&jobs, &operator, how)?;
     let display = Display::beside_output(&claimed.job, args.quiet || args.json);
     let mut printer = OutputPrinter::new(&claimed.job, &folder, how, display);
-    let (job, interrupts) = foreground::run(&jobs, claimed, Secrets::default(), &mut printer)?;
+    let (job, signals) =
+        foreground::run(&jobs, claimed, Secrets::default(), &mut printer, OnSignal::Suspend)?;
     printer.finish()?;
     let exit = Exit::of(JobStatus::from(job.stage));
     // Standard output is for the output of the commands.
@@ -107,7 +109,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     } else if exit != Exit::Done || !args.quiet {
         summary::show(&mut io::stderr().lock(), &report(&job))?;
     }
-    Ok(if interrupts > 1 { Exit::Interrupted } else { exit })
+    Ok(if signals.count > 1 { Exit::Interrupted } else { exit })
 }
 
 fn read(file: Option<&Path>) -> Result<Vec<u8>> {

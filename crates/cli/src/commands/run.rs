@@ -18,6 +18,7 @@ use undaunted_runner::secrets::{SecretError, Secrets};
 
 use super::check::{check_file, refusal};
 use crate::flag_values::whole_number;
+use crate::foreground::OnSignal;
 use crate::jobs::{drawn_number, name_and_seed};
 use crate::screen::{diagnostics, json, summary};
 use crate::{
@@ -75,17 +76,17 @@ pub(crate) fn drive(
     secrets: Secrets,
     quietness: Quietness,
 ) -> Result<Exit> {
-    let (job, interrupts) = if let Some(how) = claimed.job.submitted().passing {
+    let (job, signals) = if let Some(how) = claimed.job.submitted().passing {
         let folder = jobs.local.job(claimed.job.id());
         let display = Display::beside_output(&claimed.job, quietness.is_quiet());
         let mut printer = OutputPrinter::new(&claimed.job, &folder, how, display);
         printer.catch_up(jobs, claimed.job.id())?;
-        let done = foreground::run(jobs, claimed, secrets, &mut printer)?;
+        let done = foreground::run(jobs, claimed, secrets, &mut printer, OnSignal::Suspend)?;
         printer.finish()?;
         done
     } else {
         let mut display = Display::new(&claimed.job, quietness);
-        let done = foreground::run(jobs, claimed, secrets, &mut display);
+        let done = foreground::run(jobs, claimed, secrets, &mut display, OnSignal::Suspend);
         display.end();
         done?
     };
@@ -96,7 +97,7 @@ pub(crate) fn drive(
         ignore_broken_pipe(print_report(&job, quietness.json))?;
     }
     Ok(match Exit::of(JobStatus::from(job.stage)) {
-        _ if interrupts > 1 => Exit::Interrupted,
+        _ if signals.count > 1 => Exit::Interrupted,
         exit => exit,
     })
 }

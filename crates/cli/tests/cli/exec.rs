@@ -108,6 +108,73 @@ fn a_killed_exec_is_resumed_and_its_command_not_run_again() {
     assert!(printed.out.contains("done"), "the output passes through: {}", printed.out);
 }
 
+/// Starts `exec` and waits until its command has written to `file`.
+fn exec_until(home: &CliHome, file: &str, script: &str) -> std::process::Child {
+    let args = ["exec", "--initial-delay", "1h", "--max-delay", "1h", "--", "sh", "-c", script];
+    let child = home.command(&args).spawn().expect("it runs");
+    let began = std::time::Instant::now();
+    while home.read(file).is_empty() {
+        assert!(began.elapsed() < std::time::Duration::from_secs(30), "nothing was written");
+        std::thread::yield_now();
+    }
+    child
+}
+
+fn send(signal: &str, to: &std::process::Child) {
+    let kill =
+        std::process::Command::new("kill").args([&format!("-{signal}"), &to.id().to_string()]).status();
+    assert!(kill.expect("it runs").success());
+}
+
+fn assert_cancelled(home: &CliHome, code: i32, mut child: std::process::Child) {
+    assert_eq!(child.wait().expect("it ends").code(), Some(code));
+    let shown: serde_json::Value =
+        serde_json::from_str(&home.run(&["show", "@last", "--json"]).exits(0).out).expect("JSON");
+    assert_eq!(shown["status"], "cancelled", "{shown}");
+    assert_eq!(home.run(&["attempts", "@last", "--json"]).exits(0).out.lines().count(), 1);
+}
+
+#[test]
+fn a_signal_is_passed_on_and_the_command_is_not_retried() {
+    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        let home = CliHome::new();
+        let script = format!(
+            "trap 'echo {signal} >> got; exit 3' {signal}; echo up > up; while :; do sleep 0.01; done"
+        );
+        let child = exec_until(&home, "up", &script);
+        send(signal, &child);
+        assert_cancelled(&home, 128 + number, child);
+        assert_eq!(home.read("got"), format!("{signal}\n"));
+    }
+}
+
+#[test]
+fn a_signal_during_a_wait_cancels_at_once() {
+    let home = CliHome::new();
+    let child = exec_until(&home, "ran", "echo ran >> ran; exit 1");
+    while !home.run(&["events", "@last"]).out.contains("retry_scheduled") {}
+    send("INT", &child);
+    assert_cancelled(&home, 130, child);
+    assert_eq!(home.read("ran"), "ran\n");
+}
+
+#[test]
+fn a_second_signal_kills_a_command_that_ignores_the_first() {
+    let home = CliHome::new();
+    let script = "trap 'echo ignored >> got' TERM; echo up > up; while :; do sleep 0.01; done";
+    let child = exec_until(&home, "up", script);
+    send("TERM", &child);
+    let began = std::time::Instant::now();
+    while home.read("got").is_empty() {
+        assert!(began.elapsed() < std::time::Duration::from_secs(30), "the signal never arrived");
+        std::thread::yield_now();
+    }
+    send("TERM", &child);
+    assert_cancelled(&home, 143, child);
+    // Without the second signal the grace would be over after ten seconds.
+    assert!(began.elapsed() < std::time::Duration::from_secs(8));
+}
+
 #[test]
 fn a_command_whose_reader_has_gone_is_ended() {
     use std::io::{BufRead, BufReader};

@@ -5,7 +5,7 @@ use undaunted_engine::effect;
 use undaunted_engine::event::{Event as Fact, JobEvent, StepEvent};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::StepStage;
+use undaunted_engine::job::{JobStage, StepStage};
 use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::task::{TokenStatus, find_token};
 use undaunted_policy::FailureCause;
@@ -27,9 +27,18 @@ impl JobDriver<'_> {
             JobMessage::Reported(report) => self.handle_report(report),
             JobMessage::Interrupt => self.interrupted(),
             JobMessage::Cancel => self.decide(&Input::Cancel),
+            JobMessage::PassOn(signal) => self.pass_on(signal),
         }
         self.submit_probe_result();
         Ok(())
+    }
+
+    fn pass_on(&mut self, signal: i32) {
+        if matches!(self.job.stage, JobStage::Stopping(_)) {
+            return self.executors.programs.kill_all();
+        }
+        self.executors.programs.stop_signal = signal;
+        self.decide(&Input::Cancel);
     }
 
     /// Carries out the consequences of records, now that they are on disk.

@@ -20,6 +20,8 @@ pub(super) enum JobMessage {
     Reported(AttemptReport),
     Interrupt,
     Cancel,
+    /// Cancel, and give this signal to the running programs; the second time, kill them.
+    PassOn(i32),
 }
 
 /// A result for an attempt that the service has accepted.
@@ -46,7 +48,12 @@ impl JobMessage {
                 let _ = report.reply.send(DeliveryOutcome::Elsewhere);
             }
             // The process that resumes the job does not need these messages.
-            Self::Stored(..) | Self::Executor(_) | Self::Outputs(_) | Self::Interrupt | Self::Cancel => {}
+            Self::Stored(..)
+            | Self::Executor(_)
+            | Self::Outputs(_)
+            | Self::Interrupt
+            | Self::Cancel
+            | Self::PassOn(_) => {}
         }
     }
 }
@@ -133,6 +140,12 @@ impl LoopHandle {
 
     pub fn cancel(&self, job: &str) {
         drop(self.sender.send(Message::Job(job.into(), JobMessage::Cancel)));
+    }
+
+    /// Cancels a job; its running programs get this signal instead of TERM. The second time they are killed at
+    /// once.
+    pub fn pass_on(&self, job: &str, signal: i32) {
+        drop(self.sender.send(Message::Job(job.into(), JobMessage::PassOn(signal))));
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use rustix::process::Signal;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{KeptOutput, Task, TaskWork};
@@ -15,7 +16,6 @@ use super::{AttemptFate, Executor, StartedAttempt};
 use crate::machine::{CommandHost, ReachedKeeper, most};
 use crate::{CommandSpec, ExpectedEnd, JobContext};
 
-#[derive(Default)]
 pub(crate) struct Programs {
     keeper: Option<Box<dyn CommandHost>>,
     /// The connection to the keeper is lost; the event loop has to reconnect.
@@ -26,6 +26,21 @@ pub(crate) struct Programs {
     fates: BTreeMap<StartId, AttemptFate>,
     /// The recovered fates are not on record yet; nothing new starts until they are.
     pub(crate) is_settling: bool,
+    /// What running programs get first when all of them are cancelled.
+    pub(crate) stop_signal: i32,
+}
+
+impl Default for Programs {
+    fn default() -> Self {
+        Self {
+            keeper: None,
+            is_disconnected: false,
+            known_to_keeper: BTreeSet::new(),
+            fates: BTreeMap::new(),
+            is_settling: false,
+            stop_signal: Signal::TERM.as_raw(),
+        }
+    }
 }
 
 impl Programs {
@@ -61,7 +76,14 @@ impl Programs {
 
     pub(crate) fn cancel_all(&self) {
         if let Some(keeper) = &self.keeper {
-            keeper.cancel_all();
+            keeper.cancel_all(self.stop_signal);
+        }
+    }
+
+    /// Ends all programs without a grace.
+    pub(crate) fn kill_all(&self) {
+        if let Some(keeper) = &self.keeper {
+            keeper.cancel_all(Signal::KILL.as_raw());
         }
     }
 }

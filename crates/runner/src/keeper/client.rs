@@ -117,8 +117,9 @@ impl KeeperClient {
         self.send(&KeeperRequest::Cancel { id });
     }
 
-    pub fn cancel_all(&self) {
-        self.send(&KeeperRequest::CancelAll);
+    /// Ends all commands, with this signal instead of TERM. KILL ends them without a grace.
+    pub fn cancel_all(&self, signal: i32) {
+        self.send(&KeeperRequest::CancelAll { signal });
     }
 
     /// Lets the spool forget an attempt whose end is on record in the journal. Its output stays where it is.

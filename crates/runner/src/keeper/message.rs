@@ -27,7 +27,10 @@ pub(crate) enum KeeperRequest {
         id: u64,
     },
     #[n(2)]
-    CancelAll,
+    CancelAll {
+        #[n(0)]
+        signal: i32,
+    },
     /// Its end is on record in the journal; the spool may forget it.
     #[n(3)]
     Forget {

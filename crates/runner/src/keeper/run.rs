@@ -113,13 +113,28 @@ impl KeeperRun {
 
     /// Begins to end its processes. False if it had begun already.
     pub(crate) fn end(&mut self, why: EndedBy, now: Instant) -> bool {
+        self.end_with(Signal::TERM, why, now)
+    }
+
+    pub(crate) fn end_with(&mut self, signal: Signal, why: EndedBy, now: Instant) -> bool {
         if matches!(self.phase, RunState::Ending(_)) {
             return false;
         }
-        let kill_at = now.checked_add(self.limits.grace);
-        self.phase = RunState::Ending(RunEnding { why, kill_at, due: Some(Signal::TERM), killed: false });
+        let grace = if signal == Signal::KILL { Duration::ZERO } else { self.limits.grace };
+        let kill_at = now.checked_add(grace);
+        self.phase = RunState::Ending(RunEnding { why, kill_at, due: Some(signal), killed: false });
         self.alarm = self.look_by(kill_at, now);
         true
+    }
+
+    /// Ends the grace of a command that is being ended, if the signal is KILL.
+    pub(crate) fn hurry(&mut self, signal: Signal, now: Instant) -> bool {
+        let RunState::Ending(ending) = &mut self.phase else { return false };
+        if signal == Signal::KILL {
+            ending.kill_at = Some(now);
+            self.alarm = Some(now);
+        }
+        signal == Signal::KILL
     }
 
     /// Handles its alarm: finds what is due, and sets the next alarm. Returns whether there is a step

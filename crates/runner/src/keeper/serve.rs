@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use undaunted_engine::event::codec::read;
 
 use super::message::framed_refusal;
@@ -224,8 +225,8 @@ fn handle_requests(shared: &KeeperShared, stream: UnixStream) {
         };
         match read(&payload) {
             Ok(KeeperRequest::Start(spec)) => shared.start(spec),
-            Ok(KeeperRequest::Cancel { id }) => shared.cancel(id),
-            Ok(KeeperRequest::CancelAll) => shared.cancel_all(),
+            Ok(KeeperRequest::Cancel { id }) => shared.cancel(id, Signal::TERM),
+            Ok(KeeperRequest::CancelAll { signal }) => shared.cancel_all(signal),
             Ok(KeeperRequest::Forget { id }) => locked(&shared.ledger).forget(id),
             Ok(KeeperRequest::Trust) => locked(&shared.ledger).trust(),
             Ok(KeeperRequest::Disconnect) => return,

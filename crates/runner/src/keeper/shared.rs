@@ -8,6 +8,8 @@ use std::io;
 use std::sync::{Condvar, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use super::serve::thread;
 use super::{CommandSpec, KeeperLedger, KeeperRefusal, KeeperReply, KeeperRun, RunState, RunStep, worker};
 use crate::{CommandEnd, EndedBy, OutputSegments, OutputSlots, ProcessMark, Spool, SpoolLock, locked};
@@ -85,7 +87,7 @@ impl KeeperShared {
     }
 
     /// Ends a command and all processes it started; one that has not begun never begins.
-    pub(crate) fn cancel(&self, id: u64) {
+    pub(crate) fn cancel(&self, id: u64, signal: Signal) {
         let mut state = locked(&self.state);
         let Some(run) = state.runs.get_mut(&id) else {
             return;
@@ -95,16 +97,18 @@ impl KeeperShared {
             drop(state);
             return self.refuse(Some(id), KeeperRefusal::Cancelled);
         }
-        if run.end.is_none() && run.end(EndedBy::Cancelled, Instant::now()) {
+        let now = Instant::now();
+        if run.end.is_none() && (run.end_with(signal, EndedBy::Cancelled, now) || run.hurry(signal, now)) {
             self.set_alarm(&mut state, id);
             self.schedule(&mut state, id);
         }
     }
 
-    pub(crate) fn cancel_all(&self) {
+    pub(crate) fn cancel_all(&self, signal: i32) {
+        let signal = Signal::from_named_raw(signal).unwrap_or(Signal::TERM);
         let ids: Vec<u64> = locked(&self.state).runs.keys().copied().collect();
         for id in ids {
-            self.cancel(id);
+            self.cancel(id, signal);
         }
     }
 

@@ -83,7 +83,8 @@ pub trait CommandHost {
 
     fn cancel(&self, start: StartId);
 
-    fn cancel_all(&self);
+    /// Ends all commands, beginning with this signal.
+    fn cancel_all(&self, signal: i32);
 
     /// Drops an attempt whose end is on record.
     fn forget(&self, start: StartId);
@@ -132,8 +133,8 @@ impl CommandHost for LocalKeeper {
         self.keeper.cancel(start.0);
     }
 
-    fn cancel_all(&self) {
-        self.keeper.cancel_all();
+    fn cancel_all(&self, signal: i32) {
+        self.keeper.cancel_all(signal);
     }
 
     fn forget(&self, start: StartId) {

@@ -54,7 +54,7 @@ fn an_orphan_in_another_session_is_found_by_its_mark() {
     keeper.cancel(1);
     assert_eq!(exited(&keeper, 1).why, EndedBy::Cancelled);
     assert!(!is_alive(orphan));
-    keeper.cancel_all();
+    keeper.cancel_all(15);
     assert_eq!(exited(&keeper, 2).why, EndedBy::Cancelled);
 }
 
@@ -124,7 +124,7 @@ fn cancel_all_ends_all_commands() {
         keeper.run(CommandSpec { grace, ..fixture.shell(id, "echo up >> ups; sleep 1000") }).unwrap();
     }
     KeeperFixture::eventually("all commands", || (fixture.lines("ups") == 20).then_some(()));
-    keeper.cancel_all();
+    keeper.cancel_all(15);
     let mut ended = 0;
     while ended < 20 {
         if let KeeperEvent::Exited(exited) = next_event(&keeper) {
