@@ -7,7 +7,7 @@ use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::mutant::{self, Mutant};
-use undaunted_engine::task::{InputTask, Task, ValueFiles, input_task, receipt_token};
+use undaunted_engine::task::{InputTask, Task, TaskWork, ValueFiles, input_task, receipt_token};
 use undaunted_engine::workflow::Action;
 use undaunted_policy::{FailureCause, FailureClass};
 use undaunted_store::{Append, Version};
@@ -133,10 +133,15 @@ impl JobDriver<'_> {
         }
     }
 
-    /// Cancels an attempt. An accepted one ends at once: its result is no longer waited for.
+    /// Cancels an attempt. An accepted one ends at once: its result is no longer waited for. One that waits for
+    /// a sub-flow ends when the sub-flow is cancelled, too.
     fn cancel(&mut self, start: StartId) {
         let job = &self.job;
         let action = action_of(job, start);
+        let must_end = job.starts.running.get(&start).is_some_and(|item| job.ends(*item));
+        if must_end && matches!(action, Some(Action::SubFlow(_))) {
+            return self.executors.sub_flows.abandon(start);
+        }
         let end = self.executors.of(action).cancel(start, &self.context);
         let end = end.or_else(|| {
             let error = "cancelled while waiting for the result";
@@ -152,8 +157,7 @@ impl JobDriver<'_> {
             return Ok(());
         }
         if self.job.ends(item) {
-            let error = "cancelled before it began";
-            self.context.fail(start, FailureCause::Interrupted, error);
+            self.end_unbegun(start, item);
             return Ok(());
         }
         // A program that begins now would delay the shutdown.
@@ -182,6 +186,16 @@ impl JobDriver<'_> {
             Err(why) => self.context.fail(start, FailureCause::Other(FailureClass::Permanent), why),
         }
         Ok(())
+    }
+
+    /// Ends an attempt on record as started that must not begin. A sub-flow that an earlier process has begun
+    /// for it is cancelled first.
+    fn end_unbegun(&mut self, start: StartId, item: ItemId) {
+        let task = self.starter.take(start).map_or_else(|| self.task(item), Ok);
+        if let Ok(Task { work: TaskWork::Flow(flow), .. }) = task {
+            return self.executors.sub_flows.abandon_unbegun(start, flow);
+        }
+        self.context.fail(start, FailureCause::Interrupted, "cancelled before it began");
     }
 
     fn begin_task(&mut self, start: StartId, task: Task) {

@@ -383,6 +383,7 @@ impl<'w> EventLoop<'w> {
                     self.note_ended(&job);
                     self.report_to_parent(name, &job);
                 }
+                self.check_left(name, turned.is_ok() && job.stage.has_ended());
                 self.left.push((Arc::clone(name), turned.map(|()| job)));
             }
             return;
@@ -396,6 +397,7 @@ impl<'w> EventLoop<'w> {
         for request in requests {
             self.handle_sub_flow_request(name, request);
         }
+        self.check_cancelled(name);
     }
 }
 

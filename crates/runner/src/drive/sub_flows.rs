@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use undaunted_engine::id::StartId;
-use undaunted_engine::input::AttemptEnd;
+use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, JobStage, Plans};
 use undaunted_engine::task::SubFlow;
-use undaunted_policy::{FailureCause, FailureClass};
+use undaunted_policy::{FailureCause, FailureClass, Reason};
 use undaunted_store::{AggregateId, ClaimError};
 
 use super::{EventLoop, JobMessage, Message};
-use crate::executor::SubFlowRequest;
+use crate::executor::{SubFlowRequest, failed};
 use crate::request::{self, JobRequest};
-use crate::{ClaimedJob, ExecutorMessage, JournalError, journal, with_causes};
+use crate::{ClaimedJob, ExecutorMessage, JournalError, Secrets, journal, with_causes};
 
 #[derive(Default)]
 pub(super) struct SubFlows {
@@ -26,6 +26,8 @@ pub(super) struct SubFlows {
     waiting: BTreeMap<Arc<str>, (Arc<str>, StartId)>,
     /// Run by another process, or not claimed because of an outage.
     elsewhere: BTreeMap<Arc<str>, Arc<SubFlow>>,
+    /// Flows that are being cancelled, with the attempts that end when the cancellation is on disk.
+    cancelling: BTreeMap<Arc<str>, (Arc<str>, StartId)>,
     /// Flows to cancel when the outage ends.
     uncancelled: BTreeSet<Arc<str>>,
     /// Shared, since many flows have the same plan.
@@ -42,25 +44,87 @@ impl EventLoop<'_> {
                 self.send(parent, JobMessage::Executor(ExecutorMessage::Accepted(start)));
                 self.begin_sub_flow(&name, &flow);
             }
-            SubFlowRequest::Cancel(flow) => {
+            SubFlowRequest::Cancel { start, flow } => {
                 let name: Arc<str> = flow.id.as_str().into();
                 self.sub_flows.waiting.remove(&name);
                 self.sub_flows.elsewhere.remove(&name);
-                if self.jobs.contains_key(&name) {
-                    self.send(&name, JobMessage::Cancel);
-                } else {
-                    self.cancel_elsewhere(name);
-                }
+                self.sub_flows.cancelling.insert(Arc::clone(&name), (Arc::clone(parent), start));
+                self.cancel_sub_flow(&name);
             }
+        }
+    }
+
+    /// Cancels a flow, and reports the end of the attempt that waits for it when that is on disk. A flow without
+    /// an owner is run until it is cancelled.
+    fn cancel_sub_flow(&mut self, name: &Arc<str>) {
+        if self.jobs.contains_key(name) {
+            return self.send(name, JobMessage::Cancel);
+        }
+        match journal::claim(&*self.services.store, name, &self.sub_flows.plans) {
+            Ok(claimed) if claimed.job.stage.has_ended() => {
+                self.services.store.unclaim_in_background(&claimed.claim);
+                self.sub_flow_cancelled(name);
+            }
+            Ok(mut claimed) => {
+                claimed.first = Some(Input::Cancel);
+                // Nothing starts, so no command needs a secret.
+                let secrets = Secrets::of_job(&claimed.job).unwrap_or_default();
+                self.add_watched(claimed, secrets);
+            }
+            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.cancel_elsewhere(name),
+            Err(error) if error.outage().is_some() => {
+                self.sub_flows.uncancelled.insert(Arc::clone(name));
+            }
+            // It was never begun, or no process can run it.
+            Err(_) => self.sub_flow_cancelled(name),
         }
     }
 
     /// Requests the owner of a flow, now or when it is resumed, to cancel it. A flow that has ended takes no
     /// requests, and needs none.
-    fn cancel_elsewhere(&mut self, name: Arc<str>) {
-        let asked = request::ask(&*self.services.store, &name, JobRequest::Cancel);
+    fn cancel_elsewhere(&mut self, name: &Arc<str>) {
+        let asked = request::ask(&*self.services.store, name, JobRequest::Cancel);
         if asked.is_err_and(|error| error.outage().is_some()) {
-            self.sub_flows.uncancelled.insert(name);
+            self.sub_flows.uncancelled.insert(Arc::clone(name));
+        } else {
+            self.sub_flow_cancelled(name);
+        }
+    }
+
+    /// The cancellation of a flow is on disk: ends the attempt that waits for that.
+    fn sub_flow_cancelled(&mut self, name: &Arc<str>) {
+        if let Some((parent, start)) = self.sub_flows.cancelling.remove(name) {
+            let error = "cancelled while waiting for the result";
+            let end = Box::new(failed(start, FailureCause::Interrupted, error));
+            self.send(&parent, JobMessage::Executor(ExecutorMessage::Ended(end)));
+        }
+    }
+
+    /// Called for every flow after its turn: the one that is being cancelled may be now.
+    pub(super) fn check_cancelled(&mut self, name: &Arc<str>) {
+        if !self.sub_flows.cancelling.contains_key(name) {
+            return;
+        }
+        let is_cancelled = self.jobs.get(name).is_some_and(|entry| {
+            let job = &entry.drive.job;
+            let is_decided = job.is_stopping() == Some(Reason::Cancelled) || job.stage.has_ended();
+            is_decided && entry.drive.journal.is_written()
+        });
+        if is_cancelled {
+            self.sub_flow_cancelled(name);
+        }
+    }
+
+    /// Called for every flow that the loop no longer runs. One that was not cancelled before that (it was
+    /// suspended, or could not continue) is cancelled by the process that resumes it.
+    pub(super) fn check_left(&mut self, name: &Arc<str>, has_ended: bool) {
+        if !self.sub_flows.cancelling.contains_key(name) {
+            return;
+        }
+        if has_ended {
+            self.sub_flow_cancelled(name);
+        } else {
+            self.cancel_elsewhere(name);
         }
     }
 
@@ -123,7 +187,7 @@ impl EventLoop<'_> {
     /// Claims flows that have lost their owner. Returns whether there was one.
     pub(super) fn look_for_sub_flows(&mut self, unowned: &BTreeSet<AggregateId>) -> bool {
         for name in std::mem::take(&mut self.sub_flows.uncancelled) {
-            self.cancel_elsewhere(name);
+            self.cancel_sub_flow(&name);
         }
         let elsewhere = &mut self.sub_flows.elsewhere;
         let is_free = |name: &Arc<str>| {

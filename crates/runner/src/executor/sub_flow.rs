@@ -18,8 +18,9 @@ use crate::JobContext;
 pub(crate) enum SubFlowRequest {
     /// Runs a flow, or waits for one that exists already.
     Run { start: StartId, flow: Arc<SubFlow> },
-    /// Cancels a flow that is no longer needed.
-    Cancel(Arc<SubFlow>),
+    /// Cancels the flow of an attempt that must not continue. The attempt ends once that is on disk, so that no
+    /// crash can leave the flow running for an item that no longer waits for it.
+    Cancel { start: StartId, flow: Arc<SubFlow> },
 }
 
 #[derive(Default)]
@@ -31,6 +32,19 @@ pub(crate) struct InnerFlows {
 impl InnerFlows {
     pub(crate) fn take_requests(&mut self) -> Vec<SubFlowRequest> {
         std::mem::take(&mut self.requests)
+    }
+
+    /// Cancels the flow that an attempt waits for. The end of the attempt is reported later.
+    pub(crate) fn abandon(&mut self, start: StartId) {
+        if let Some(flow) = self.awaited.remove(&start) {
+            self.requests.push(SubFlowRequest::Cancel { start, flow });
+        }
+    }
+
+    /// As [`Self::abandon`], for an attempt that has not begun in this process. An earlier process may have
+    /// begun it, so the flow may exist.
+    pub(crate) fn abandon_unbegun(&mut self, start: StartId, flow: Box<SubFlow>) {
+        self.requests.push(SubFlowRequest::Cancel { start, flow: Arc::from(flow) });
     }
 }
 
@@ -48,13 +62,10 @@ impl Executor for InnerFlows {
         self.requests.push(SubFlowRequest::Run { start, flow });
     }
 
-    /// Cancels the flow with the attempt that waits for it. If the engine is only shutting down, the flow
-    /// stays, and the next engine waits for it.
-    fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd> {
-        let flow = self.awaited.remove(&start)?;
-        if !context.shutdown.is_immediate() {
-            self.requests.push(SubFlowRequest::Cancel(flow));
-        }
+    /// Ends the attempt because the engine is shutting down. The flow stays, and the next engine waits for it;
+    /// see [`InnerFlows::abandon`] for an attempt that must not continue.
+    fn cancel(&mut self, start: StartId, _: &JobContext<'_>) -> Option<AttemptEnd> {
+        self.awaited.remove(&start)?;
         let error = "cancelled while waiting for the result";
         Some(failed(start, FailureCause::Interrupted, error))
     }

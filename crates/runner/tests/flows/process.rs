@@ -1,6 +1,7 @@
 //! A host in another process, which can be killed.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -15,8 +16,14 @@ pub(crate) struct HostProcess {
 
 impl HostProcess {
     pub(crate) fn start(folder: &Path) -> Self {
+        Self::start_with(folder, None)
+    }
+
+    /// Kills itself at a failpoint.
+    pub(crate) fn start_with(folder: &Path, failpoint: Option<String>) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_test-host"))
             .arg(folder)
+            .envs(failpoint.map(|failpoint| ("UNDAUNTED_TEST_DIE", failpoint)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -42,6 +49,11 @@ impl HostProcess {
 
     pub(crate) fn recover(&mut self) -> Value {
         self.ask(&"recover".into())
+    }
+
+    /// Waits until the process has killed itself.
+    pub(crate) fn died(mut self) {
+        assert_eq!(self.child.wait().unwrap().signal(), Some(9));
     }
 
     pub(crate) fn kill(mut self) {

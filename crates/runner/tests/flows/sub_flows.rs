@@ -5,7 +5,8 @@ use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{JobStage, Plans};
 use undaunted_runner::drive::DeliveryOutcome;
-use undaunted_runner::{journal, request};
+use undaunted_runner::journal;
+use undaunted_runner::request::{self, ArrivedResult};
 
 use crate::engine::Engine;
 use crate::fixture::{FlowFixture, async_step, now, step, wanted};
@@ -201,4 +202,120 @@ fn a_failed_sub_flow_fails_its_item_permanently_with_the_reason() {
     let [flow, _] = of(&server.requests("/inner")[0]);
     assert_eq!(fixture.ended(&flow).stage, JobStage::Failed);
     assert_eq!(fixture.ended("a").stage, JobStage::Failed);
+}
+
+/// So many that a process that cancels them one after another is killed in between.
+const MANY: u64 = 40;
+
+/// A flow `outer` with a sub-flow for each of many items.
+fn many(server: &ScriptedServer, rule: &Value) -> FlowFixture {
+    let inner = json!({"x": {"role": "required"}, "y": {"role": "output"}});
+    let mut middle = json!({
+        "id": "middle", "type": "flow", "flow": {"goals": ["inner"]}, "work_config": {"parallelism": MANY},
+        "attributes": {
+            "w": {"role": "required", "for_each": true, "mapping": {"name": "x"}},
+            "ys": {"role": "output", "mapping": {"name": "y"}},
+        },
+    });
+    middle.as_object_mut().unwrap().extend(rule.as_object().unwrap().clone());
+    FlowFixture::of(&[
+        async_step("inner", &server.url("/inner"), &inner, &Value::Null),
+        middle,
+        step("outer", &server.url("/outer"), &json!({"ys": {"role": "required"}}), &Value::Null),
+    ])
+}
+
+/// Begins the flow with many sub-flows, and returns name and token of each sub-flow once all wait for a result.
+fn begun(fixture: &FlowFixture, server: &ScriptedServer, process: &mut HostProcess) -> Vec<[String; 2]> {
+    let items: Vec<u64> = (0..MANY).collect();
+    process.begin(&wanted("a", "outer", &json!({"w": items})));
+    let calls = server.wait_for("/inner", usize::try_from(MANY).unwrap());
+    let inner: Vec<[String; 2]> = calls.iter().map(of).collect();
+    for [flow, _] in &inner {
+        fixture.accepted(flow);
+    }
+    fixture.accepted("a");
+    inner
+}
+
+fn cancel(fixture: &FlowFixture) {
+    request::ask(fixture.store(), "a", request::JobRequest::Cancel).unwrap();
+}
+
+/// Begins the flow, does something that changes it, and kills its process at the first record of a kind.
+fn killed_at(
+    event: &str,
+    fixture: &FlowFixture,
+    server: &ScriptedServer,
+    change: impl Fn(&[String; 2]),
+) -> Vec<[String; 2]> {
+    let mut process = fixture.process();
+    let inner = begun(fixture, server, &mut process);
+    change(&inner[0]);
+    FlowFixture::eventually(event, || fixture.all("a", event).pop());
+    process.kill();
+    inner
+}
+
+/// Recovers the flows in another process. None of these runs on, and none is called again.
+fn are_cancelled(fixture: &FlowFixture, server: &ScriptedServer, inner: &[[String; 2]]) {
+    let calls = server.requests("/inner").len();
+    let engine = fixture.engine();
+    engine.host().recover().unwrap();
+    for [flow, _] in inner {
+        assert_eq!(fixture.ended(flow).stage, JobStage::Cancelled, "{flow}");
+    }
+    assert_eq!(server.requests("/inner").len(), calls);
+}
+
+#[test]
+fn the_cancellation_of_every_sub_flow_is_on_disk_before_that_of_its_parent() {
+    // The version of the last record of the parent.
+    let last = {
+        let server = server();
+        let fixture = many(&server, &json!({}));
+        let mut process = fixture.process();
+        begun(&fixture, &server, &mut process);
+        cancel(&fixture);
+        assert_eq!(fixture.ended("a").stage, JobStage::Cancelled);
+        fixture.records("a").len()
+    };
+    let server = server();
+    let fixture = many(&server, &json!({}));
+    let failpoint = format!("append-after:{last}");
+    let mut process = HostProcess::start_with(fixture.folder(), Some(failpoint));
+    let inner = begun(&fixture, &server, &mut process);
+    cancel(&fixture);
+    process.died();
+    assert_eq!(fixture.job("a").stage, JobStage::Cancelled);
+    for [flow, _] in &inner {
+        assert_eq!(fixture.all(flow, "job_stopping").len(), 1, "{flow}");
+    }
+    are_cancelled(&fixture, &server, &inner);
+}
+
+#[test]
+fn no_sub_flow_outlives_a_parent_whose_process_is_killed_while_it_is_cancelled() {
+    for event in ["job_stopping", "job_cancelled"] {
+        let server = server();
+        let fixture = many(&server, &json!({}));
+        let inner = killed_at(event, &fixture, &server, |_| cancel(&fixture));
+        are_cancelled(&fixture, &server, &inner);
+        assert_eq!(fixture.ended("a").stage, JobStage::Cancelled);
+    }
+}
+
+#[test]
+fn no_sub_flow_outlives_a_step_that_is_completed_without_it_when_its_process_is_killed() {
+    for event in ["completion_reached", "step_completed"] {
+        let server = server();
+        let fixture = many(&server, &json!({"best_effort": true, "best_effort_min_dcs": 1}));
+        let inner = killed_at(event, &fixture, &server, |[flow, token]| {
+            let (step, token) = ("inner".to_owned(), token.clone());
+            let arrived = ArrivedResult { step, token, result: Ok(r#"{"y": 1}"#.to_owned()) };
+            request::store_result(fixture.store(), flow, &arrived).unwrap();
+        });
+        are_cancelled(&fixture, &server, &inner[1..]);
+        assert_eq!(fixture.ended(&inner[0][0]).stage, JobStage::Completed);
+    }
 }
