@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,6 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::socket_peercred;
 use undaunted_engine::event::codec::read;
 
 use super::message::{greeting, refusal};
@@ -63,6 +64,10 @@ pub enum KeeperError {
     /// There was no answer, or not one of a keeper.
     #[error("the keeper is not responding")]
     Silent(#[source] io::Error),
+    #[error(
+        "the keeper, process {pid}, has not answered for {ANSWER:?}; if it is stopped, continue it with `kill -CONT {pid}`"
+    )]
+    Hanging { pid: i32 },
     #[error(transparent)]
     Refused(#[from] KeeperRefusal),
     #[error("the arguments and environment of attempt {id} are too large")]
@@ -187,8 +192,8 @@ impl Drop for KeeperClient {
 /// How long to try. A keeper that is about to exit must be gone before the next one can start.
 const TRYING: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long a living keeper may take to answer.
-const ANSWER: Duration = Duration::from_secs(30);
+/// How long a living keeper may take to answer. One that takes longer is stopped or stuck.
+const ANSWER: Duration = Duration::from_secs(5);
 
 pub(super) struct KeeperGreeting {
     pub(super) stream: BufReader<UnixStream>,
@@ -257,7 +262,15 @@ fn connect(spool: &Spool) -> Result<KeeperGreeting, KeeperError> {
         .and_then(|()| stream.write_all(&greeting()))
         .map_err(KeeperError::Silent)?;
     let mut stream = BufReader::new(stream);
-    let (pid, recovered) = read_recovered(&mut stream)?;
+    let (pid, recovered) = read_recovered(&mut stream).map_err(|error| match error {
+        KeeperError::Silent(silent)
+            if matches!(silent.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+        {
+            let keeper = socket_peercred(stream.get_ref());
+            keeper.map_or(KeeperError::Silent(silent), |it| KeeperError::Hanging { pid: it.pid.as_raw_pid() })
+        }
+        error => error,
+    })?;
     stream.get_ref().set_read_timeout(None).map_err(KeeperError::Silent)?;
     Ok(KeeperGreeting { stream, pid, recovered, child: None })
 }

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 
+use rustix::process::{Pid, Signal, kill_process};
 use undaunted_runner::keeper::{KeeperError, KeeperRefusal};
 use undaunted_runner::spool::{CommandEnd, SpoolError};
 
@@ -26,6 +27,22 @@ fn a_second_engine_is_refused() {
     let (fixture, _first) = KeeperFixture::started();
     let second = fixture.keeper_in(&fixture.spool(), &[]);
     assert!(matches!(second, Err(KeeperError::Refused(KeeperRefusal::Busy))), "{second:?}");
+}
+
+#[test]
+fn a_keeper_that_is_stopped_is_named_and_answers_when_it_continues() {
+    let (fixture, keeper) = KeeperFixture::started();
+    keeper.run(fixture.shell(1, "echo $$ > up; sleep 1000")).unwrap();
+    fixture.pid("up");
+    let pid = keeper.pid();
+    let number = Pid::from_raw(pid).unwrap();
+    drop(keeper);
+    kill_process(number, Signal::STOP).unwrap();
+    let refused = fixture.keeper_in(&fixture.spool(), &[]);
+    assert!(matches!(refused, Err(KeeperError::Hanging { pid: named }) if named == pid), "{refused:?}");
+    kill_process(number, Signal::CONT).unwrap();
+    let (again, _) = fixture.keeper();
+    assert_eq!(again.pid(), pid);
 }
 
 #[test]
