@@ -8,6 +8,7 @@ use std::time::Duration;
 use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
+use undaunted_engine::view::quoted;
 use undaunted_policy::Timestamp;
 use undaunted_runner::catalog::CatalogHandle;
 use undaunted_runner::clock::Clock;
@@ -19,7 +20,7 @@ use undaunted_runner::machine::LocalMachine;
 use undaunted_runner::request::{JobRequest, ask};
 use undaunted_runner::{breakers, random_name, random_number, with_causes};
 use undaunted_store::{
-    AppendError, ClaimError, ListedAggregate, Location, Owner, Store, StoreError, Version,
+    AppendError, ClaimError, ListedAggregate, Location, MemoryStore, Owner, Store, StoreError, Version,
 };
 
 use crate::environment::check_interval;
@@ -28,9 +29,31 @@ use crate::{CommandError, Result};
 /// The time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// What a command does with the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreUse {
+    /// It only reads, which creates nothing, needs no room on the disk and works in a read-only folder.
+    Read,
+    /// It changes jobs that exist.
+    Change,
+    /// It removes jobs or their data, also on a full disk.
+    Remove,
+    /// It adds jobs, and creates the store if there is none.
+    Add,
+}
+
+/// Where the location of the store comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LocationSource {
+    Flag,
+    Variable,
+    Default,
+}
+
 /// A store that is not open yet, and the local folder of this process.
 pub(crate) struct StorePlace {
     location: Location,
+    source: LocationSource,
     pub(crate) local: LocalFolder,
     machine: Arc<LocalMachine>,
 }
@@ -46,36 +69,75 @@ impl StorePlace {
             return Err(CommandError::Usage("--store is empty; name a folder, or leave it out".to_owned()));
         }
         let variable = env::var_os("UNDAUNTED_STORE").filter(|value| !value.is_empty());
-        let location = match named.or(variable.as_deref().map(Path::new)) {
-            Some(name) => Location::named(name),
-            None => Location::named(LocalFolder::default_location().ok_or_else(homeless)?.path()),
+        let (source, location) = match (named, variable.as_deref().map(Path::new)) {
+            (Some(flag), _) => (LocationSource::Flag, Location::named(flag)),
+            (None, Some(variable)) => (LocationSource::Variable, Location::named(variable)),
+            (None, None) => {
+                let default = LocalFolder::default_location().ok_or_else(homeless)?;
+                (LocationSource::Default, Location::named(default.path()))
+            }
         };
         let location = location?;
         let local = LocalFolder::with(&location).ok_or_else(homeless)?;
         let own = env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
         let machine = Arc::new(LocalMachine::with_keeper(own, vec!["keeper".into()]));
-        Ok(Self { location, local, machine })
+        Ok(Self { location, source, local, machine })
     }
 
     /// Starts the keeper of a job in parallel with opening the store and submitting the job. Not if the store
     /// has to be created, because that also syncs the names of its folders.
     pub(crate) fn prepare(&self, job: &str, has_programs: bool) -> PreparedJob {
         let folder = self.local.job(job);
-        if has_programs && self.location.is_created() {
+        if has_programs && self.location.is_created().unwrap_or(false) {
             self.machine.launch_keeper(&folder);
         }
         PreparedJob { machine: Arc::clone(&self.machine), folder: Some(folder) }
     }
 
+    pub(crate) const fn location(&self) -> &Location {
+        &self.location
+    }
+
+    pub(crate) fn is_created(&self) -> Result<bool> {
+        Ok(self.location.is_created()?)
+    }
+
     pub(crate) fn open(self) -> Result<Jobs> {
-        let store = self.location.open()?;
-        Ok(Jobs {
-            store,
-            location: self.location,
-            local: self.local,
-            machine: self.machine,
-            plans: Plans::default(),
-        })
+        self.open_for(StoreUse::Add)
+    }
+
+    pub(crate) fn open_for(self, what: StoreUse) -> Result<Jobs> {
+        let store: Arc<dyn Store> = if what == StoreUse::Add {
+            self.location.open()?
+        } else if self.is_created()? {
+            match what {
+                StoreUse::Read => self.location.open_for_reading()?,
+                StoreUse::Remove => self.location.open_for_removing()?,
+                StoreUse::Change | StoreUse::Add => self.location.open()?,
+            }
+        } else if self.source == LocationSource::Default {
+            // Before the first job, the default store has no jobs.
+            Arc::new(MemoryStore::new())
+        } else {
+            return Err(self.missing());
+        };
+        Ok(Jobs { store, local: self.local, machine: self.machine, plans: Plans::default() })
+    }
+
+    fn missing(&self) -> CommandError {
+        let path = quoted(&self.location.to_string());
+        let help = match self.source {
+            LocationSource::Flag => format!(
+                "check the path; `undaunted run FILE --store {path}` creates a store there, and without --store \
+                 the default one is used"
+            ),
+            LocationSource::Variable | LocationSource::Default => format!(
+                "UNDAUNTED_STORE names it; correct that, name another with --store, or create it with \
+                 `undaunted run FILE --store {path}`"
+            ),
+        };
+        let missing = StoreError::Missing { path: self.location.to_string().into() };
+        CommandError::Store { message: missing.to_string(), help: Some(help) }
     }
 }
 
@@ -110,7 +172,6 @@ pub(crate) enum ClaimOrOwner {
 /// An open store, and the local folder of this process.
 pub(crate) struct Jobs {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) location: Location,
     pub(crate) local: LocalFolder,
     /// The plans of the jobs read so far, so that a workflow text is checked only once.
     pub(crate) plans: Plans,
@@ -120,6 +181,10 @@ pub(crate) struct Jobs {
 impl Jobs {
     pub(crate) fn open(named: Option<&Path>) -> Result<Self> {
         StorePlace::named(named)?.open()
+    }
+
+    pub(crate) fn open_for(named: Option<&Path>, what: StoreUse) -> Result<Self> {
+        StorePlace::named(named)?.open_for(what)
     }
 
     pub(crate) fn services(&self) -> Result<Services> {

@@ -26,7 +26,7 @@ use undaunted_runner::request::JobRequest;
 use args::{Cli, CliCommand};
 use confirmation::Confirmation;
 use exit::{CommandError, Exit, Result};
-use jobs::{ClaimOrOwner, Jobs, StorePlace};
+use jobs::{ClaimOrOwner, Jobs, StorePlace, StoreUse};
 use opened::{JobTarget, OpenedJob};
 use passing::OutputPrinter;
 use retry_flags::RetryFlags;
@@ -42,33 +42,38 @@ fn main() -> ExitCode {
         Err(wrong) => return exit::of_usage(&wrong),
     };
     let store = args.store.as_deref();
-    let jobs = || Jobs::open(store);
+    let jobs = |what| Jobs::open_for(store, what);
+    let (read, change) = (StoreUse::Read, StoreUse::Change);
     let done = match args.command {
         CliCommand::Run(it) => commands::run::run(store, &it),
         CliCommand::Exec(it) => return exit::of_exec(commands::exec::run(store, &it)),
         CliCommand::Map(it) => commands::map::run(store, &it),
         CliCommand::Serve(it) => commands::serve::run(store, &it),
-        CliCommand::Resume(it) => jobs().and_then(|jobs| commands::resume::run(&jobs, &it)),
-        CliCommand::Ls(it) => jobs().and_then(|jobs| commands::ls::run(&jobs, &it)),
-        CliCommand::Show(it) => jobs().and_then(|jobs| commands::show::run(&jobs, &it)),
-        CliCommand::Events(it) => jobs().and_then(|jobs| commands::events::run(&jobs, &it)),
-        CliCommand::Explain(it) => jobs().and_then(|jobs| commands::explain::run(&jobs, &it)),
-        CliCommand::Logs(it) => jobs().and_then(|jobs| commands::logs::run(&jobs, &it)),
+        CliCommand::Resume(it) => jobs(change).and_then(|jobs| commands::resume::run(&jobs, &it)),
+        CliCommand::Ls(it) => jobs(read).and_then(|jobs| commands::ls::run(&jobs, &it)),
+        CliCommand::Show(it) => jobs(read).and_then(|jobs| commands::show::run(&jobs, &it)),
+        CliCommand::Events(it) => jobs(read).and_then(|jobs| commands::events::run(&jobs, &it)),
+        CliCommand::Explain(it) => jobs(read).and_then(|jobs| commands::explain::run(&jobs, &it)),
+        CliCommand::Logs(it) => jobs(read).and_then(|jobs| commands::logs::run(&jobs, &it)),
         CliCommand::State(it) => commands::state::run(store, &it),
-        CliCommand::Attempts(it) => jobs().and_then(|jobs| commands::attempts::run(&jobs, &it)),
-        CliCommand::Cancel(it) => jobs().and_then(|jobs| commands::cancel::run(&jobs, &it)),
-        CliCommand::Pause(it) => jobs().and_then(|jobs| commands::pause::run(&jobs, &it, JobRequest::Pause)),
-        CliCommand::Unpause(it) => {
-            jobs().and_then(|jobs| commands::pause::run(&jobs, &it, JobRequest::Unpause))
+        CliCommand::Attempts(it) => jobs(read).and_then(|jobs| commands::attempts::run(&jobs, &it)),
+        CliCommand::Cancel(it) => jobs(change).and_then(|jobs| commands::cancel::run(&jobs, &it)),
+        CliCommand::Pause(it) => {
+            jobs(change).and_then(|jobs| commands::pause::run(&jobs, &it, JobRequest::Pause))
         }
-        CliCommand::Dlq(it) => jobs().and_then(|jobs| commands::dlq::run(&jobs, &it)),
-        CliCommand::Budget(it) => jobs().and_then(|jobs| commands::budget::run(&jobs, &it)),
-        CliCommand::Breaker(it) => jobs().and_then(|jobs| commands::breaker::run(&jobs, &it)),
-        CliCommand::Rm(it) => jobs().and_then(|jobs| commands::rm::rm(&jobs, &it)),
-        CliCommand::Prune(it) => jobs().and_then(|jobs| commands::rm::prune(&jobs, &it)),
-        CliCommand::Archive(it) => jobs().and_then(|jobs| commands::archive::run(&jobs, &it)),
-        CliCommand::Restore(it) => jobs().and_then(|jobs| commands::archive::restore_files(&jobs, &it)),
-        CliCommand::Store(it) => jobs().and_then(|jobs| commands::store::run(&jobs, &it)),
+        CliCommand::Unpause(it) => {
+            jobs(change).and_then(|jobs| commands::pause::run(&jobs, &it, JobRequest::Unpause))
+        }
+        CliCommand::Dlq(it) => jobs(it.store_use()).and_then(|jobs| commands::dlq::run(&jobs, &it)),
+        CliCommand::Budget(it) => jobs(it.store_use()).and_then(|jobs| commands::budget::run(&jobs, &it)),
+        CliCommand::Breaker(it) => jobs(it.store_use()).and_then(|jobs| commands::breaker::run(&jobs, &it)),
+        CliCommand::Rm(it) => jobs(StoreUse::Remove).and_then(|jobs| commands::rm::rm(&jobs, &it)),
+        CliCommand::Prune(it) => jobs(it.store_use()).and_then(|jobs| commands::rm::prune(&jobs, &it)),
+        CliCommand::Archive(it) => jobs(change).and_then(|jobs| commands::archive::run(&jobs, &it)),
+        CliCommand::Restore(it) => {
+            jobs(StoreUse::Add).and_then(|jobs| commands::archive::restore_files(&jobs, &it))
+        }
+        CliCommand::Store(it) => commands::store::run(store, &it),
         CliCommand::Doctor(it) => commands::doctor::run(store, &it),
         CliCommand::Completions(it) => commands::generated::completions(&it).map(|()| Exit::Done),
         CliCommand::Man => commands::generated::man().map(|()| Exit::Done),

@@ -132,8 +132,11 @@ pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = PathBuf::from(beside);
     let mut file: File =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
+    if let Err(error) = file.write_all(bytes).and_then(|()| file.sync_all()) {
+        // On a full disk the part that was written would only take up room.
+        drop(std::fs::remove_file(&beside));
+        return Err(error);
+    }
     failpoint::pass("results-before-rename");
     std::fs::rename(&beside, path)?;
     failpoint::pass("results-after-rename");

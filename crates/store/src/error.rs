@@ -16,6 +16,8 @@ pub type SharedError = Arc<dyn Error + Send + Sync>;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    #[error("there is no store in `{path}`")]
+    Missing { path: PathBuf },
     #[error("the store path `{path}` is not a folder")]
     NotAFolder { path: PathBuf },
     #[error("`{path}` is a folder, but the store needs a file there")]
@@ -96,6 +98,7 @@ impl StoreError {
     /// A word for this error, the same in every release.
     pub const fn code(&self) -> &'static str {
         match self {
+            Self::Missing { .. } => "no-store",
             Self::NotAFolder { .. } => "store-not-a-folder",
             Self::NotAFile { .. } => "store-not-a-file",
             Self::ReadOnly { .. } => "store-read-only",
@@ -123,10 +126,16 @@ impl StoreError {
             Self::NotAFolder { .. } | Self::NotAFile { .. } | Self::NotAStore { .. } => {
                 "choose another folder with --store; a missing folder is created"
             }
-            Self::ReadOnly { .. } | Self::Denied { .. } => {
-                "even reading a store needs write access; make the folder and its files writable, or choose another with --store"
+            Self::Missing { .. } => "check the path; `undaunted run` creates a store where --store says",
+            Self::ReadOnly { .. } => {
+                "jobs can be listed and shown there; to run or change them, make the folder and its files writable, or choose another with --store"
             }
-            Self::DiskFull { .. } => "no acknowledged data is lost; free disk space, then resume",
+            Self::Denied { .. } => {
+                "make the folder and its files readable and writable, or choose another with --store"
+            }
+            Self::DiskFull { .. } => {
+                "no acknowledged data is lost; free disk space (`undaunted prune` and `undaunted rm` remove jobs), then resume"
+            }
             Self::Busy { .. } => "try again when the other process has finished writing",
             Self::NewerFormat { .. } => "use the release that wrote the store, or a later one",
             Self::NetworkFileSystem { .. } => {

@@ -26,8 +26,18 @@ impl Location {
         Ok(Arc::new(SqliteStore::open(&self.0)?))
     }
 
+    /// Opens an existing store for reading. See [`SqliteStore::open_for_reading`].
+    pub fn open_for_reading(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Arc::new(SqliteStore::open_for_reading(&self.0)?))
+    }
+
+    /// Opens an existing store to remove data. See [`SqliteStore::open_for_removing`].
+    pub fn open_for_removing(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Arc::new(SqliteStore::open_for_removing(&self.0)?))
+    }
+
     /// Whether a store was created there. Checks local files only.
-    pub fn is_created(&self) -> bool {
+    pub fn is_created(&self) -> Result<bool, StoreError> {
         SqliteStore::is_in(&self.0)
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -218,6 +219,120 @@ fn a_read_only_disk_is_reported() {
     assert_eq!(refused(disk.path()).code(), "store-read-only");
     let inside = disk.path().join("new");
     assert_eq!(refused(&inside).code(), "store-read-only");
+}
+
+/// Writes until there is no room for another byte.
+fn fill(disk: &Path) {
+    let mut filler = fs::File::create(disk.join("filler")).unwrap();
+    for size in [1 << 20, 4096, 1] {
+        while filler.write_all(&vec![1; size]).is_ok() {}
+    }
+}
+
+fn read_all(store: &SqliteStore) -> usize {
+    store.read(&job(), Version::EMPTY).unwrap().map(Result::unwrap).count()
+}
+
+#[test]
+fn a_store_on_a_full_disk_is_read_without_writing_to_it() {
+    let Some(disk) = Mount::new("size=8m") else {
+        eprintln!("skipped: a small disk cannot be mounted here (needs root)");
+        return;
+    };
+    let path = disk.path().join("100% of #1?");
+    let store = SqliteStore::open(&path).unwrap();
+    store.append(append(0, 20_000)).unwrap();
+    drop(store);
+    let index = path.join("undaunted.db-shm");
+    for is_missing in [false, true] {
+        fs::write(&index, "").unwrap();
+        if is_missing {
+            fs::remove_file(&index).unwrap();
+        }
+        fill(disk.path());
+        let store = SqliteStore::open_for_reading(&path).unwrap();
+        assert_eq!(read_all(&store), 1);
+        assert_eq!(store.list("job", "").unwrap().len(), 1);
+        assert_eq!(store.pulse().unwrap(), store.pulse().unwrap());
+        let refused = store.append(append(1, 10)).unwrap_err();
+        assert_eq!(refused.code(), "store-read-only");
+        drop(store);
+        fs::remove_file(disk.path().join("filler")).unwrap();
+    }
+}
+
+#[test]
+fn a_full_disk_gets_room_by_removing_and_compacting() {
+    let Some(disk) = Mount::new("size=16m") else {
+        eprintln!("skipped: a small disk cannot be mounted here (needs root)");
+        return;
+    };
+    let store = SqliteStore::open(disk.path()).unwrap();
+    for version in 0..40 {
+        store.append(append(version, 100_000)).unwrap();
+    }
+    drop(store);
+    fs::write(disk.path().join("undaunted.db-shm"), "").unwrap();
+    fill(disk.path());
+    // Opening it for anything else would need room.
+    assert_eq!(refused(disk.path()).code(), "store-disk-full");
+    let store = SqliteStore::open_for_removing(disk.path()).unwrap();
+    let claim = store.claim(&job()).unwrap();
+    store.remove(&job(), claim.epoch).unwrap();
+    let [before, after] = store.compact().unwrap();
+    assert!(after < 300_000 && before > 4_000_000, "{before} {after}");
+    drop(store);
+    let store = SqliteStore::open(disk.path()).unwrap();
+    assert_eq!(read_all(&store), 0);
+    store.append(append(0, 10)).unwrap();
+    drop(store);
+    // The log keeps room for the next removal.
+    fs::write(disk.path().join("undaunted.db-shm"), "").unwrap();
+    fill(disk.path());
+    let store = SqliteStore::open_for_removing(disk.path()).unwrap();
+    let claim = store.claim(&job()).unwrap();
+    store.remove(&job(), claim.epoch).unwrap();
+}
+
+#[test]
+fn a_store_in_a_read_only_folder_can_be_read() {
+    let Some(disk) = Mount::new("size=8m") else {
+        eprintln!("skipped: a disk cannot be mounted here (needs root)");
+        return;
+    };
+    let store = SqliteStore::open(disk.path()).unwrap();
+    store.append(append(0, 20_000)).unwrap();
+    drop(store);
+    let names = ["", "undaunted.db-shm", "undaunted.db-wal"];
+    for missing in names {
+        if missing.ends_with("wal") {
+            let database = Connection::open(disk.path().join("undaunted.db")).unwrap();
+            database.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+            drop(database);
+        } else if !missing.is_empty() {
+            fs::remove_file(disk.path().join(missing)).unwrap();
+        }
+        disk.remount("ro");
+        let store = SqliteStore::open_for_reading(disk.path()).unwrap();
+        assert_eq!(read_all(&store), 1, "without `{missing}`");
+        assert_eq!(store.owner(&job()).unwrap(), None);
+        assert_eq!(store.claim(&job()).unwrap_err().code(), "store-read-only");
+        drop(store);
+        disk.remount("rw");
+    }
+}
+
+#[test]
+fn a_missing_store_is_reported_and_not_created_by_reading() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("typo");
+    for open in [SqliteStore::open_for_reading, SqliteStore::open_for_removing] {
+        assert_eq!(open(&path).map(|_| ()).unwrap_err().code(), "no-store");
+        assert_eq!(open(folder.path()).map(|_| ()).unwrap_err().code(), "no-store");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    fs::write(&path, "something else").unwrap();
+    assert_eq!(SqliteStore::open_for_reading(&path).map(|_| ()).unwrap_err().code(), "store-not-a-folder");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::JournalError;
 
 use crate::screen::{breakers as screen, json as print_json, print};
-use crate::{CommandError, Exit, Jobs, Result};
+use crate::{CommandError, Exit, Jobs, Result, StoreUse};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -52,6 +52,15 @@ struct BreakerArg {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl BreakerArgs {
+    pub(crate) const fn store_use(&self) -> StoreUse {
+        match self.command {
+            BreakerCommand::Ls { .. } | BreakerCommand::Show(_) => StoreUse::Read,
+            BreakerCommand::Reset(_) | BreakerCommand::Trip(_) => StoreUse::Change,
+        }
+    }
 }
 
 pub(crate) fn run(jobs: &Jobs, args: &BreakerArgs) -> Result<Exit> {

@@ -12,7 +12,7 @@ use undaunted_runner::request::JobRequest;
 
 use crate::flag_values::added_retries;
 use crate::screen::{count, plain, print};
-use crate::{ClaimOrOwner, CommandError, Exit, Jobs, OpenedJob, Result};
+use crate::{ClaimOrOwner, CommandError, Exit, Jobs, OpenedJob, Result, StoreUse};
 
 const SHOWN_ITEMS: usize = 20;
 
@@ -52,6 +52,15 @@ enum BudgetCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+impl BudgetArgs {
+    pub(crate) const fn store_use(&self) -> StoreUse {
+        match self.command {
+            BudgetCommand::Show { .. } => StoreUse::Read,
+            BudgetCommand::TopUp { .. } => StoreUse::Change,
+        }
+    }
 }
 
 pub(crate) fn run(jobs: &Jobs, args: &BudgetArgs) -> Result<Exit> {

@@ -20,7 +20,7 @@ use crate::commands::run::{drive, read_secrets};
 use crate::flag_values::rate;
 use crate::opened::{find_item, split};
 use crate::screen::{count, dead, json, plain};
-use crate::{CommandError, Confirmation, Exit, Jobs, OpenedJob, Quietness, Result};
+use crate::{CommandError, Confirmation, Exit, Jobs, OpenedJob, Quietness, Result, StoreUse};
 
 #[derive(Debug, Args)]
 pub(crate) struct DlqArgs {
@@ -144,6 +144,18 @@ struct DlqExportArgs {
     /// Write to this file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+impl DlqArgs {
+    pub(crate) const fn store_use(&self) -> StoreUse {
+        match &self.command {
+            DlqCommand::Ls(_) | DlqCommand::Show(_) | DlqCommand::Group(_) | DlqCommand::Export(_) => {
+                StoreUse::Read
+            }
+            DlqCommand::Redrive(args) if args.dry_run => StoreUse::Read,
+            DlqCommand::Redrive(_) | DlqCommand::Drop(_) => StoreUse::Change,
+        }
+    }
 }
 
 pub(crate) fn run(jobs: &Jobs, args: &DlqArgs) -> Result<Exit> {

@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::Path;
 
 use clap::Args;
+use rustix::fs::{Access, access};
 use serde::Serialize;
 
 use crate::screen::print;
-use crate::{Exit, Jobs, Result};
+use crate::{CommandError, Exit, Result, StorePlace, StoreUse};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -63,10 +64,27 @@ pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
 }
 
 fn store_finding(named: Option<&Path>) -> DoctorFinding {
-    match Jobs::open(named) {
-        Ok(jobs) => DoctorFinding::new("store", true, jobs.location.to_string()),
+    match usable_store(named) {
+        Ok(place) => DoctorFinding::new("store", true, place),
         Err(refused) => DoctorFinding::new("store", false, refused.to_string().replace("\n  help: ", "; ")),
     }
+}
+
+/// The location of the store, if jobs can be added to it. Creates nothing.
+fn usable_store(named: Option<&Path>) -> Result<String> {
+    let place = StorePlace::named(named)?;
+    let location = place.location().to_string();
+    if place.is_created()? {
+        place.open_for(StoreUse::Change)?;
+        return Ok(location);
+    }
+    let existing = Path::new(&location).ancestors().find(|path| path.exists());
+    let existing = existing.unwrap_or(Path::new("/"));
+    if existing.is_dir() && access(existing, Access::WRITE_OK | Access::EXEC_OK).is_ok() {
+        return Ok(format!("{location} (the first job creates it)"));
+    }
+    let message = format!("cannot create a store in `{location}`: `{}` is not writable", existing.display());
+    Err(CommandError::Store { message, help: Some("choose another folder with --store".to_owned()) })
 }
 
 fn program(name: &str, what_for: &str) -> (bool, String) {

@@ -16,7 +16,7 @@ use crate::commands::archive::{ended_before, has_ended_before};
 use crate::flag_values::duration;
 use crate::jobs::of_drive;
 use crate::screen::{count, json};
-use crate::{CommandError, Confirmation, Exit, Jobs, Result};
+use crate::{CommandError, Confirmation, Exit, Jobs, Result, StoreUse};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -68,6 +68,12 @@ pub(crate) struct PruneArgs {
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
+}
+
+impl PruneArgs {
+    pub(crate) const fn store_use(&self) -> StoreUse {
+        if self.dry_run { StoreUse::Read } else { StoreUse::Remove }
+    }
 }
 
 pub(crate) fn rm(jobs: &Jobs, args: &RmArgs) -> Result<Exit> {

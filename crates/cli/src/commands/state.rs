@@ -18,7 +18,7 @@ use undaunted_runner::{breakers, journal};
 use super::run::{plan_file, submit};
 use crate::flag_values::whole_number;
 use crate::screen::{count, print};
-use crate::{CommandError, Exit, Jobs, OpenedJob, Result};
+use crate::{CommandError, Exit, Jobs, OpenedJob, Result, StoreUse};
 
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
@@ -82,7 +82,7 @@ pub(crate) fn run(store: Option<&Path>, args: &StateArgs) -> Result<Exit> {
 }
 
 fn export_state(store: Option<&Path>, args: &StateExportArgs) -> Result<Exit> {
-    let jobs = Jobs::open(store)?;
+    let jobs = Jobs::open_for(store, StoreUse::Read)?;
     let id = jobs.find(&args.job)?;
     let mut opened = OpenedJob::open(&jobs, &id)?;
     let job = opened.job();

@@ -1,6 +1,7 @@
 //! `undaunted store`: checks, compacts and locates the store.
 
 use std::io::Write;
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -10,7 +11,7 @@ use undaunted_runner::{breakers, catalog, journal};
 use undaunted_store::Version;
 
 use crate::screen::{count, plain, print};
-use crate::{Exit, Jobs, Result};
+use crate::{Exit, Jobs, Result, StorePlace, StoreUse};
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
@@ -32,17 +33,18 @@ enum StoreCommand {
     Path,
 }
 
-pub(crate) fn run(jobs: &Jobs, args: &StoreArgs) -> Result<Exit> {
+pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
     match args.command {
-        StoreCommand::Check => return check(jobs, args.json),
+        StoreCommand::Check => return check(&Jobs::open_for(store, StoreUse::Read)?, args.json),
         StoreCommand::Compact => {
+            let jobs = Jobs::open_for(store, StoreUse::Remove)?;
             let [bytes_before, bytes_after] = jobs.store.compact()?;
             print(&CompactedJson { bytes_before, bytes_after }, args.json, |out, _| {
                 writeln!(out, "compacted from {bytes_before} to {bytes_after} bytes")
             })?;
         }
         StoreCommand::Path => {
-            let path = jobs.location.to_string();
+            let path = StorePlace::named(store)?.location().to_string();
             print(&PathJson { path }, args.json, |out, view| writeln!(out, "{}", view.path))?;
         }
     }

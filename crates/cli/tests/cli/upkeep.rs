@@ -150,3 +150,51 @@ fn doctor_completions_and_the_manual_are_printed() {
     assert!(man.out.contains("retry\\-budget"), "flags of commands too");
     assert!(man.out.contains(".TH undaunted"), "{}", man.out.get(..200).unwrap_or_default());
 }
+
+#[test]
+fn a_command_that_adds_no_job_creates_no_store() {
+    let home = CliHome::new();
+    let typo = home.path("typo");
+    let store = typo.to_str().expect("a path");
+    let commands = [
+        &["ls"][..],
+        &["ls", "--json"],
+        &["show", "@last"],
+        &["logs", "@last"],
+        &["store", "check"],
+        &["store", "compact"],
+        &["breaker", "ls"],
+        &["dlq", "ls", "@last"],
+        &["resume", "@last"],
+        &["rm", "x", "--yes"],
+        &["prune", "--older-than", "0s", "--yes"],
+    ];
+    for command in commands {
+        let refused = home.run(&[command, &["--store", store]].concat()).exits(7);
+        assert!(refused.err.contains(&format!("there is no store in `{store}`")), "{}", refused.err);
+        assert!(refused.err.contains(&format!("undaunted run FILE --store {store}")), "{}", refused.err);
+        let mut by_variable = home.command(command);
+        let refused = by_variable.env("UNDAUNTED_STORE", store).output().expect("it runs");
+        assert_eq!(refused.status.code(), Some(7));
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(text.contains("there is no store in") && text.contains("UNDAUNTED_STORE names it"), "{text}");
+    }
+    assert_eq!(home.run(&["store", "path", "--store", store]).exits(0).out, format!("{store}\n"));
+    let doctor = home.run(&["doctor", "--store", store]).exits(0);
+    assert!(doctor.out.contains("(the first job creates it)"), "{}", doctor.out);
+    assert!(!typo.exists());
+}
+
+#[test]
+fn before_the_first_job_the_default_store_is_empty_and_is_not_created() {
+    let home = CliHome::new();
+    let listed = home.run(&["ls"]).exits(0);
+    assert!(listed.err.contains("no jobs yet; `undaunted run FILE` starts one"), "{}", listed.err);
+    assert_eq!(home.run(&["ls", "--json"]).exits(0).out, "");
+    for command in [&["show", "@last"][..], &["cancel", "x"], &["rm", "x", "--yes"], &["dlq", "ls", "x"]] {
+        home.run(command).exits(6);
+    }
+    home.run(&["breaker", "ls"]).exits(0);
+    home.run(&["prune", "--older-than", "0s", "--yes"]).exits(0);
+    assert!(!home.store().exists());
+}

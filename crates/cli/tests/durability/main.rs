@@ -33,6 +33,7 @@ mod http_server;
 mod keeper_killed;
 mod kill;
 mod limits;
+mod no_room;
 mod opt_in;
 mod order;
 mod output;

@@ -12,7 +12,13 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use super::classify;
+use super::connection::log_of;
+
 const PAGE: usize = 4096;
+/// The bytes of a page in the log, with its header.
+const FRAME: u64 = 24 + 4096;
+const LOG_HEADER: u64 = 32;
 /// Pages that a commit writes besides the records: the index, and pages that both tables share.
 const OVERHEAD: usize = 3;
 /// Pages (4 MiB) that are checkpointed if no task is waiting.
@@ -24,10 +30,11 @@ const TO_READ: i64 = 64;
 
 /// The bytes to preallocate: the pages that are worth a checkpoint with their headers, and some pages for
 /// commits in progress.
-const FULL_LOG: u64 = (1024 + 64) * (4096 + 24);
+const FULL_LOG: u64 = (1024 + 64) * FRAME;
 
-/// The bytes of a log after [`truncate_log`]: its header, and one page with its header.
-pub(super) const SHORTEST_LOG: u64 = 32 + 24 + 4096;
+/// The bytes of a log after [`truncate_log`], for the changes that remove jobs on a full disk: its header, and 64
+/// pages with theirs.
+pub(super) const SHORTEST_LOG: u64 = LOG_HEADER + 64 * FRAME;
 
 /// Checkpoints as many pages as is possible without waiting for readers or writers.
 pub(super) fn run_passive(connection: &Connection) -> rusqlite::Result<()> {
@@ -56,13 +63,54 @@ pub(super) fn truncate_log(connection: &Connection, patience: Duration) -> rusql
     {
         thread::sleep(Duration::from_millis(2));
     }
-    // The commit that restarts a log truncates it to this limit, or to its own end.
-    connection.pragma_update(None, "journal_size_limit", 0)?;
+    // The commit that restarts a log truncates it to this limit, or to its own end if that is later.
+    connection.pragma_update(None, "journal_size_limit", SHORTEST_LOG.cast_signed())?;
     let commit = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     // Setting the same value writes a page without changing anything.
     let format: i64 = commit.pragma_query_value(None, "user_version", |row| row.get(0))?;
     commit.pragma_update(None, "user_version", format)?;
     commit.commit()
+}
+
+/// Rewrites the database without the pages of removed data, and truncates the log.
+///
+/// Rewriting needs room for the log and for a temporary file. On a full disk the log is truncated first, and the
+/// temporary file is kept in memory; if there is still no room, truncating the log is all that can be done.
+pub(super) fn vacuum(
+    [connection, other]: [&Connection; 2],
+    database: &Path,
+    patience: Duration,
+) -> rusqlite::Result<()> {
+    let rewritten = connection.execute_batch("VACUUM").and_then(|()| truncate_log(connection, patience));
+    if !rewritten.as_ref().is_err_and(classify::is_disk_full) {
+        return rewritten;
+    }
+    drop_unused_log([connection, other], database)?;
+    truncate_log(connection, patience)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    match connection.execute_batch("VACUUM") {
+        Err(error) if classify::is_disk_full(&error) => {}
+        rewritten => rewritten?,
+    }
+    truncate_log(connection, patience)
+}
+
+/// Drops the part of the log that was preallocated and is not used. Unlike a checkpoint, which may have to make the
+/// database longer, this needs no room.
+fn drop_unused_log([writer, other]: [&Connection; 2], database: &Path) -> rusqlite::Result<()> {
+    // Nobody else writes in the meantime. SQLite refuses checkpoints to the connection that holds the lock.
+    let lock = Transaction::new_unchecked(writer, TransactionBehavior::Immediate)?;
+    let pages: i64 = other.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+    if let Ok(pages) = u64::try_from(pages)
+        && let Ok(log) = File::options().write(true).open(log_of(database))
+    {
+        let used = pages.saturating_mul(FRAME).saturating_add(LOG_HEADER);
+        if log.metadata().is_ok_and(|found| found.len() > used) {
+            // If it fails, the log keeps its length.
+            drop(log.set_len(used));
+        }
+    }
+    lock.rollback()
 }
 
 /// Fills the log of a new store with zeros, which are not valid commits, up to the length at which it is

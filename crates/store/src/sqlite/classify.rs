@@ -10,15 +10,17 @@ use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
 use crate::StoreError;
 
+/// Whether the disk has no room for a write, or for the index of the log, which is memory shared through a file.
+pub(super) fn is_disk_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE)
+}
+
 pub(super) fn of_database(path: &Path, waited: Duration, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path, waited },
-        Some(ErrorCode::DiskFull) => StoreError::DiskFull { path },
-        // The shared-memory index of the log could not grow.
-        _ if error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE) => {
-            StoreError::DiskFull { path }
-        }
+        _ if is_disk_full(&error) => StoreError::DiskFull { path },
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
         Some(ErrorCode::PermissionDenied) => StoreError::Denied { path },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{classify, schema};
+use super::classify;
+use super::connection::ConnectionMode;
 use crate::StoreError;
 
 /// The most idle connections that stay open: as many as a starting server reads flows at a time.
@@ -14,13 +15,14 @@ const MAX_IDLE: usize = 64;
 
 pub(super) struct ReadConnections {
     database: PathBuf,
+    mode: ConnectionMode,
     patience: Duration,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl ReadConnections {
-    pub(super) fn new(database: PathBuf, patience: Duration) -> Self {
-        Self { database, patience, idle: Mutex::default() }
+    pub(super) fn new(database: PathBuf, mode: ConnectionMode, patience: Duration) -> Self {
+        Self { database, mode, patience, idle: Mutex::default() }
     }
 
     pub(super) fn query<T>(
@@ -33,6 +35,9 @@ impl ReadConnections {
             None => self.open()?,
         };
         let answer = question(&connection);
+        if self.mode.is_outdated(&self.database) {
+            return Err(StoreError::Busy { path: self.database.clone(), waited: Duration::ZERO });
+        }
         let mut idle = self.idle();
         if idle.len() < MAX_IDLE {
             idle.push(connection);
@@ -43,7 +48,7 @@ impl ReadConnections {
 
     /// Opens a connection outside of the pool.
     pub(super) fn open(&self) -> Result<Connection, StoreError> {
-        self.classified(schema::open(&self.database, self.patience))
+        self.classified(self.mode.open(&self.database, self.patience))
     }
 
     pub(super) fn classified<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {

@@ -27,17 +27,48 @@ impl StoreFolder {
         path.join("undaunted.db")
     }
 
+    fn named(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            database: Self::database_in(path),
+            owners: path.join("owners"),
+            snapshots: path.join("snapshots"),
+        }
+    }
+
+    /// Whether the folder contains a database. An empty one was never finished and does not count.
+    pub(super) fn has_database(path: &Path) -> Result<bool, StoreError> {
+        let database = Self::database_in(path);
+        match database.metadata() {
+            Ok(found) if found.is_dir() => Err(StoreError::NotAFile { path: database }),
+            Ok(found) => Ok(found.len() > 0),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) if error.kind() == ErrorKind::NotADirectory => {
+                Err(StoreError::NotAFolder { path: path.to_owned() })
+            }
+            Err(error) => Err(classify::of_files(&database, error)),
+        }
+    }
+
+    /// The folder of a store that exists. Creates nothing.
+    pub(super) fn existing(path: &Path) -> Result<Self, StoreError> {
+        if !Self::has_database(path)? {
+            return Err(StoreError::Missing { path: path.to_owned() });
+        }
+        network::refuse(path)?;
+        let folder = Self::named(path);
+        // SQLite only says that it cannot open the file.
+        rustix::fs::access(&folder.database, rustix::fs::Access::READ_OK)
+            .map_err(|error| classify::of_files(&folder.database, error.into()))?;
+        Ok(folder)
+    }
+
     /// Creates what is missing, and takes the opening lock.
     pub(super) fn prepare(path: &Path, patience: Duration) -> Result<(Self, OpeningLock), StoreError> {
         let made = missing(path);
         make_folder(path)?;
         network::refuse(path)?;
-        let folder = Self {
-            path: path.to_owned(),
-            database: Self::database_in(path),
-            owners: path.join("owners"),
-            snapshots: path.join("snapshots"),
-        };
+        let folder = Self::named(path);
         make_folder(&folder.owners)?;
         let opening = OpeningLock(lock(&path.join("opening.lock"), patience)?);
         // SQLite gives its other files the permissions of this one.

@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod classify;
+mod connection;
 mod connections;
 mod folder;
 mod heads;

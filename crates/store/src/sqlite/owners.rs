@@ -41,7 +41,11 @@ impl OwnerFile {
         let Owner { pid, host, since } = Owner::current();
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
         file.lock().map_err(about)?;
-        writeln!(file, "{pid}\n{since}\n{host}").map_err(about)?;
+        match write!(file, "{pid}\n{since}\n{host}\n") {
+            // The lock is what counts. The content is only shown, and jobs are removed on a full disk too.
+            Err(error) if error.kind() == ErrorKind::StorageFull => {}
+            written => written.map_err(about)?,
+        }
         Ok(Self { name, path, broken, file })
     }
 

@@ -21,7 +21,7 @@ pub(super) struct QuestionThread {
 pub(super) struct Responder {
     pub(super) readers: Arc<ReadConnections>,
     pub(super) owners: PathBuf,
-    pub(super) owner_file: Arc<OwnerFile>,
+    pub(super) owner_file: Option<Arc<OwnerFile>>,
     pub(super) broken: Broken,
 }
 
@@ -69,7 +69,9 @@ impl Responder {
             Some(connection) => connection,
             None => self.readers.open()?,
         };
-        let found = found(own.insert(connection), question, self.owner_file.name());
+        // A handle without an owner file owns nothing.
+        let owner = self.owner_file.as_deref().map_or("", OwnerFile::name);
+        let found = found(own.insert(connection), question, owner);
         let (mut findings, advanced, claimed_by) = self.readers.classified(found)?;
         for (aggregate, number, after) in advanced {
             let read = JournalReader::new(&self.readers, aggregate.clone(), number, after);

@@ -1,19 +1,17 @@
-//! The tables, their format number, and how a connection is set up.
+//! The tables and their format number, and the first connection to a database.
 
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode};
 
+use super::connection::{ConnectionMode, log_of};
 use super::{checkpoint, classify};
 use crate::StoreError;
 
 pub const FORMAT: i64 = 1;
 /// Identifies the database of a store: `undt`.
 const APPLICATION: i64 = 0x756e_6474;
-/// The length to which a checkpointed log is truncated. Overwriting the rest is faster than growing it again.
-const KEPT_LOG: i64 = 64 << 20;
 
 /// Rows of `batches` are inserted and deleted, never updated. They are stored in the order of writing, over all
 /// aggregates, so that a commit fills the last page instead of writing many. The table is not `WITHOUT ROWID`,
@@ -52,58 +50,58 @@ INSERT INTO counters VALUES ('epoch', 0), ('request', 0);
 pub(super) fn open_first(
     path: &Path,
     patience: Duration,
+    mode: ConnectionMode,
     was_closed: bool,
 ) -> Result<Connection, StoreError> {
-    let about = |error: rusqlite::Error| match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => {
-            StoreError::NotAStore { path: path.to_owned(), what: "it is not a SQLite database".to_owned() }
-        }
-        _ => classify::of_database(path, patience, error),
-    };
-    let connection = open(path, patience).map_err(about)?;
+    let about = |error| about(path, patience, error);
+    let connection = mode.open(path, patience).map_err(about)?;
     if is_empty(&connection).map_err(about)? {
         create(&connection).map_err(about)?;
-        checkpoint::preallocate_log(&path.with_extension("db-wal"));
+        checkpoint::preallocate_log(&log_of(path));
     }
     recognise(&connection, path, about)?;
+    let journal: String =
+        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(about)?;
+    if journal != "wal" {
+        return Err(not_a_store(path, "its journal mode cannot be set to WAL"));
+    }
     if connection.is_readonly("main").map_err(about)? {
         return Err(StoreError::ReadOnly { path: path.to_owned() });
     }
     // After a crash or a failed sync, pages of the log may exist only in the kernel's memory. A checkpoint
     // writes them to the database and syncs them again.
     if !was_closed || checkpoint::log_is_long(&connection).map_err(about)? {
-        checkpoint::run_passive(&connection).map_err(about)?;
+        match checkpoint::run_passive(&connection) {
+            // The commits stay in the log, and the changes that make room are written there too.
+            Err(error) if mode == ConnectionMode::Exclusive && classify::is_disk_full(&error) => {}
+            moved => moved.map_err(about)?,
+        }
     }
     Ok(connection)
 }
-pub(super) fn open(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    set_up(&connection, patience)?;
-    Ok(connection)
+
+/// Checks that an existing database can be read, and returns how.
+pub(super) fn check_readable(path: &Path, patience: Duration) -> Result<ConnectionMode, StoreError> {
+    let about = |error| about(path, patience, error);
+    let mode = ConnectionMode::for_reading(path, patience).map_err(about)?;
+    let connection = mode.open(path, patience).map_err(about)?;
+    if is_empty(&connection).map_err(about)? {
+        return Err(StoreError::Missing { path: path.to_owned() });
+    }
+    recognise(&connection, path, about)?;
+    Ok(mode)
 }
 
-fn set_up(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
-    connection.busy_timeout(patience)?;
-    connection.set_prepared_statement_cache_capacity(32);
-    // Otherwise SQLite prepares a statement again for every new value, in search of a better plan.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Otherwise the last process to close the store checkpoints, syncs three files and deletes the log, and
-    // the next one creates it again. A long log is checkpointed when the store is opened.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    sync_commits(connection, true)?;
-    connection.pragma_update(None, "cell_size_check", true)?;
-    connection.pragma_update(None, "trusted_schema", false)?;
-    // The writer thread checkpoints when no task is waiting (`checkpoint.rs`).
-    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "journal_size_limit", KEPT_LOG)?;
-    Ok(())
+/// An error of the first connection to a database.
+pub(super) fn about(path: &Path, patience: Duration, error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => not_a_store(path, "it is not a SQLite database"),
+        _ => classify::of_database(path, patience, error),
+    }
 }
 
-/// FULL syncs a commit before it is acknowledged; NORMAL syncs it together with the next one.
-pub(super) fn sync_commits(connection: &Connection, syncs: bool) -> rusqlite::Result<()> {
-    let how = if syncs { "FULL" } else { "NORMAL" };
-    connection.pragma_update(None, "synchronous", how)
+fn not_a_store(path: &Path, what: &str) -> StoreError {
+    StoreError::NotAStore { path: path.to_owned(), what: what.to_owned() }
 }
 
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
@@ -125,21 +123,16 @@ fn recognise(
     path: &Path,
     about: impl Fn(rusqlite::Error) -> StoreError,
 ) -> Result<(), StoreError> {
-    let path = path.to_owned();
-    let not_a_store = |what: &str| StoreError::NotAStore { path: path.clone(), what: what.to_owned() };
     if number(connection, "application_id").map_err(&about)? != APPLICATION {
-        return Err(not_a_store("it is another program's database"));
+        return Err(not_a_store(path, "it is another program's database"));
     }
     match number(connection, "user_version").map_err(&about)? {
-        FORMAT => {}
+        FORMAT => Ok(()),
         found if found > FORMAT => {
-            return Err(StoreError::NewerFormat { path, found, known: FORMAT });
+            Err(StoreError::NewerFormat { path: path.to_owned(), found, known: FORMAT })
         }
-        _ => return Err(not_a_store("it has no format number")),
+        _ => Err(not_a_store(path, "it has no format number")),
     }
-    let mode: String =
-        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(&about)?;
-    if mode == "wal" { Ok(()) } else { Err(not_a_store("its journal mode cannot be set to WAL")) }
 }
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::connection::ConnectionMode;
 use super::questions::{QuestionThread, Responder, decode_requests};
-use super::writer::{ClosureTask, Durability, Writer};
+use super::writer::{ClosureTask, Durability, WriteTask, Writer};
 use super::{
     Broken, ChangeResult, JournalHead, JournalReader, OwnerFile, ReadConnections, StoreFolder,
     StoreTransaction, checkpoint, classify, heads, owners, schema, snapshots,
@@ -33,7 +34,8 @@ impl Default for SqliteOptions {
 /// A handle on a store in a folder. Any number of processes may have handles on the same store.
 pub struct SqliteStore {
     // In drop order: the writer finishes its tasks before `owner_file` is removed.
-    writer: Writer,
+    /// Missing if the store was opened for reading.
+    writer: Option<Writer>,
     readers: Arc<ReadConnections>,
     /// Started by the first question: a short-lived process asks none.
     questions: Mutex<Option<QuestionThread>>,
@@ -42,7 +44,8 @@ pub struct SqliteStore {
     broken: Broken,
     folder: StoreFolder,
     patience: Duration,
-    owner_file: Arc<OwnerFile>,
+    /// Missing if the store was opened for reading.
+    owner_file: Option<Arc<OwnerFile>>,
 }
 
 impl SqliteStore {
@@ -52,29 +55,70 @@ impl SqliteStore {
     }
 
     pub fn open_with(folder: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
-        let patience = options.patience;
+        Self::open_in(folder, options.patience, |_| Ok(ConnectionMode::Shared))
+    }
+
+    /// Opens an existing store to remove data from it. On a full disk, where sharing the store would need room,
+    /// it locks other processes out until it is closed.
+    ///
+    /// Fails with [`StoreError::Missing`] if there is no store.
+    pub fn open_for_removing(folder: &Path) -> Result<Self, StoreError> {
+        let patience = SqliteOptions::default().patience;
+        StoreFolder::existing(folder)?;
+        Self::open_in(folder, patience, |database| {
+            let about = |error| schema::about(database, patience, error);
+            ConnectionMode::for_removing(database, patience).map_err(about)
+        })
+    }
+
+    /// Opens an existing store for reading: it creates and changes nothing, needs no room on the disk, and works
+    /// in a read-only folder. What would change the store fails with [`StoreError::ReadOnly`].
+    ///
+    /// Fails with [`StoreError::Missing`] if there is no store.
+    pub fn open_for_reading(folder: &Path) -> Result<Self, StoreError> {
+        let patience = SqliteOptions::default().patience;
+        let folder = StoreFolder::existing(folder)?;
+        let mode = schema::check_readable(&folder.database, patience)?;
+        Ok(Self {
+            writer: None,
+            readers: Arc::new(ReadConnections::new(folder.database.clone(), mode, patience)),
+            questions: Mutex::new(None),
+            pulse: Mutex::new(None),
+            broken: Arc::new(OnceLock::new()),
+            folder,
+            patience,
+            owner_file: None,
+        })
+    }
+
+    fn open_in(
+        folder: &Path,
+        patience: Duration,
+        mode: impl FnOnce(&Path) -> Result<ConnectionMode, StoreError>,
+    ) -> Result<Self, StoreError> {
         let (folder, opening) = StoreFolder::prepare(folder, patience)?;
         let was_closed = owners::were_all_closed(&folder.owners, &opening);
-        let connection = schema::open_first(&folder.database, patience, was_closed)?;
+        let mode = mode(&folder.database)?;
+        let connection = schema::open_first(&folder.database, patience, mode, was_closed)?;
         let about = |error| classify::of_database(&folder.database, patience, error);
         let name =
             connection.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0)).map_err(about)?;
         let broken = Arc::new(OnceLock::new());
         let owner_file = OwnerFile::create(&folder.owners, name, Arc::clone(&broken), &opening)?;
         Ok(Self {
-            writer: Writer::start(connection, &folder, patience, Arc::clone(&broken))?,
-            readers: Arc::new(ReadConnections::new(folder.database.clone(), patience)),
+            writer: Some(Writer::start(connection, &folder, patience, Arc::clone(&broken))?),
+            readers: Arc::new(ReadConnections::new(folder.database.clone(), mode, patience)),
             questions: Mutex::new(None),
             pulse: Mutex::new(None),
             broken,
             folder,
             patience,
-            owner_file: Arc::new(owner_file),
+            owner_file: Some(Arc::new(owner_file)),
         })
     }
 
-    pub fn is_in(folder: &Path) -> bool {
-        StoreFolder::database_in(folder).metadata().is_ok_and(|found| found.len() > 0)
+    pub fn is_in(folder: &Path) -> Result<bool, StoreError> {
+        StoreFolder::has_database(folder)
     }
 
     pub fn database(&self) -> PathBuf {
@@ -92,8 +136,23 @@ impl SqliteStore {
         let done = move |outcome| {
             let _ = sender.send(outcome);
         };
-        self.writer.send(Box::new(ClosureTask::new(durability, work, done)));
+        self.send(Box::new(ClosureTask::new(durability, work, done)));
         receiver.recv().unwrap_or_else(|_| Err(StoreError::closed().into()))
+    }
+
+    fn send(&self, task: Box<dyn WriteTask>) {
+        match &self.writer {
+            Some(writer) => writer.send(task),
+            None => task.finish(Err(self.read_only())),
+        }
+    }
+
+    fn read_only(&self) -> StoreError {
+        StoreError::ReadOnly { path: self.folder.path.clone() }
+    }
+
+    fn own_file(&self) -> Result<Arc<OwnerFile>, StoreError> {
+        self.owner_file.clone().ok_or_else(|| self.read_only())
     }
 
     fn read_with<T>(
@@ -115,7 +174,7 @@ impl Store for SqliteStore {
     fn submit(&self, appends: Vec<Append>, done: OnAppended) {
         let work = move |transaction: &mut StoreTransaction<'_>| transaction.append(&appends);
         let change = ClosureTask::new(Durability::Synced, work, done);
-        self.writer.send(Box::new(change));
+        self.send(Box::new(change));
     }
 
     fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError> {
@@ -173,7 +232,7 @@ impl Store for SqliteStore {
     }
 
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
-        let (aggregate, owner_file) = (aggregate.clone(), Arc::clone(&self.owner_file));
+        let (aggregate, owner_file) = (aggregate.clone(), self.own_file()?);
         self.change(Durability::Synced, move |transaction| transaction.claim(&aggregate, owner_file.name()))
     }
 
@@ -182,7 +241,7 @@ impl Store for SqliteStore {
         aggregate: &AggregateId,
         appends: UnderClaim,
     ) -> Result<Result<Claim, AppendError>, ClaimError> {
-        let (aggregate, owner_file) = (aggregate.clone(), Arc::clone(&self.owner_file));
+        let (aggregate, owner_file) = (aggregate.clone(), self.own_file()?);
         self.change(Durability::Synced, move |transaction| {
             let claim = match transaction.claim(&aggregate, owner_file.name())? {
                 Ok(claim) => claim,
@@ -215,7 +274,7 @@ impl Store for SqliteStore {
         let work = move |transaction: &mut StoreTransaction<'_>| transaction.release(&claim);
         let done = |_: Result<(), StoreError>| {};
         let change = ClosureTask::new(Durability::Background, work, done);
-        self.writer.send(Box::new(change));
+        self.send(Box::new(change));
     }
 
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
@@ -243,7 +302,7 @@ impl Store for SqliteStore {
             None => QuestionThread::start(Responder {
                 readers: Arc::clone(&self.readers),
                 owners: self.folder.owners.clone(),
-                owner_file: Arc::clone(&self.owner_file),
+                owner_file: self.owner_file.clone(),
                 broken: Arc::clone(&self.broken),
             }),
         };
@@ -254,6 +313,7 @@ impl Store for SqliteStore {
     }
 
     fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.own_file()?;
         let known =
             self.known(aggregate)?.ok_or_else(|| StoreError::NotFound { aggregate: aggregate.clone() })?;
         if at > known.head.version {
@@ -280,11 +340,12 @@ impl Store for SqliteStore {
             let log = of(&log).saturating_sub(checkpoint::SHORTEST_LOG);
             of(&self.folder.database).saturating_add(log)
         };
+        self.own_file()?;
         let before = size();
-        let connection = self.readers.open()?;
-        self.readers.classified(connection.execute_batch("VACUUM"))?;
-        let truncate_log = checkpoint::truncate_log(&connection, self.patience);
-        self.readers.classified(truncate_log)?;
+        let [connection, other] = [self.readers.open()?, self.readers.open()?];
+        let database = &self.folder.database;
+        let rewritten = checkpoint::vacuum([&connection, &other], database, self.patience);
+        self.readers.classified(rewritten)?;
         Ok([before, size()])
     }
 

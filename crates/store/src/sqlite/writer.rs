@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode};
 
 use super::checkpoint::{self, LogLength};
-use super::{ChangeResult, HeadCache, StoreFolder, StoreTransaction, classify, schema};
+use super::connection::sync_commits;
+use super::{ChangeResult, HeadCache, StoreFolder, StoreTransaction, classify};
 use crate::{StoreError, failpoint};
 
 /// The most changes that share a commit. It bounds the repeated work if one of them fails.
@@ -114,24 +115,36 @@ impl WriterThread {
             self.write(group);
             next = arrived.try_recv().ok();
             if self.log.is_due(next.is_some()) {
-                self.checkpoint();
+                let _ = self.checkpoint();
             }
             next = next.or_else(|| arrived.recv().ok());
         }
     }
 
-    fn checkpoint(&mut self) {
+    /// Returns whether it succeeded.
+    fn checkpoint(&mut self) -> bool {
         self.log.moved();
-        if let Err(error) = checkpoint::run_passive(&self.connection)
+        let done = checkpoint::run_passive(&self.connection);
+        let is_done = done.is_ok();
+        if let Err(error) = done
             && classify::unknown_fate(&error)
         {
             // Every commit is in the log, but a failing disk gets no further writes.
             self.store_error(CommitFailure::UnknownFate(error));
         }
+        is_done
     }
 
     fn write(&mut self, mut group: Group) {
-        match self.transact(&mut group) {
+        let mut written = self.transact(&mut group);
+        if let Err(CommitFailure::Refused(error)) = &written
+            && classify::is_disk_full(error)
+            && self.checkpoint()
+        {
+            // The log cannot grow, but now it can be written from its beginning again.
+            written = self.transact(&mut group);
+        }
+        match written {
             Ok(()) => finish(group, &Ok(())),
             Err(CommitFailure::OneOfMany) if group.len() > 1 => {
                 // The database refused one task, and rolled back the others with it.
@@ -165,7 +178,7 @@ impl WriterThread {
     /// A commit without a sync is synced by the next synced one, because all are in one log, in order.
     fn sync_if(&mut self, syncs: bool) -> Result<(), CommitFailure> {
         if self.syncs != syncs {
-            schema::sync_commits(&self.connection, syncs).map_err(CommitFailure::Refused)?;
+            sync_commits(&self.connection, syncs).map_err(CommitFailure::Refused)?;
             self.syncs = syncs;
         }
         Ok(())
