@@ -16,7 +16,9 @@ use std::time::Duration;
 use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
 use undaunted_engine::event::{Event, ItemEvent, OutputPassing, Record, SpooledPart};
 use undaunted_engine::id::{ItemId, StartId, StepId};
+use undaunted_engine::item_bytes::item_bytes;
 use undaunted_engine::job::{ItemState, Job};
+use undaunted_engine::view::SettledItemView;
 use undaunted_policy::FailureCause;
 use undaunted_runner::drive::{LoopHandle, Observer, StoreOutage};
 use undaunted_runner::folder::JobFolder;
@@ -24,6 +26,7 @@ use undaunted_runner::reader::JobReader;
 use undaunted_runner::spool::{Spool, SpooledOutput};
 use undaunted_store::Version;
 
+use crate::screen::json;
 use crate::{CommandError, Display, Jobs, OpenedJob, Result};
 
 /// How often the output files of a running command are polled.
@@ -35,6 +38,8 @@ pub(crate) struct OutputPrinter {
     display: Display,
     spool: PathBuf,
     how: OutputPassing,
+    /// Standard output is for JSON: one object for each settled item, with its output.
+    json: bool,
     /// The start of the only command and its output files, until `tick` checks whether it still runs.
     begun: Option<(StartId, [PathBuf; 2])>,
     tail: Option<Tail>,
@@ -68,6 +73,7 @@ impl OutputPrinter {
             display,
             spool: folder.spool(),
             how,
+            json: false,
             begun: None,
             tail: None,
             kept: BTreeMap::new(),
@@ -80,6 +86,11 @@ impl OutputPrinter {
             unread: Arc::new(AtomicBool::new(false)),
             handle: None,
         }
+    }
+
+    pub(crate) const fn with_json(mut self, json: bool) -> Self {
+        self.json = json;
+        self
     }
 
     /// Prints output that an earlier run recorded but did not print, and loads the items it did not settle.
@@ -145,11 +156,16 @@ impl OutputPrinter {
     }
 
     fn write(&mut self, stream: usize, bytes: &[u8]) {
-        if let Err(error) = print(stream, bytes)
+        if let Err(error) = print(self.stream(stream), bytes)
             && error.kind() != io::ErrorKind::BrokenPipe
         {
             self.write_error.get_or_insert(error);
         }
+    }
+
+    /// Where the output of this stream of a command goes.
+    const fn stream(&self, stream: usize) -> usize {
+        if self.json { 1 } else { stream }
     }
 
     fn finish_tail(&mut self, kept: [Option<SpooledPart>; 2]) {
@@ -200,6 +216,10 @@ impl OutputPrinter {
     fn print(&mut self, job: &Job, item: ItemId) {
         let tagged = matches!(self.how, OutputPassing::Tagged | OutputPassing::TaggedInOrder);
         let kept = self.kept.remove(&item).unwrap_or_default();
+        if self.json {
+            let output = kept.map(|kept| kept.map_or_else(Vec::new, |kept| self.read(&kept)));
+            return self.print_json(&SettledItemView::of(job, item, output));
+        }
         for (stream, kept) in kept.into_iter().enumerate() {
             let Some(kept) = kept else {
                 continue;
@@ -210,6 +230,15 @@ impl OutputPrinter {
             } else {
                 self.write(stream, &bytes);
             }
+        }
+    }
+
+    fn print_json(&mut self, view: &SettledItemView) {
+        let mut line = Vec::new();
+        if let Err(error) = json(&mut line, view).and_then(|()| print(0, &line))
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.write_error.get_or_insert(error);
         }
     }
 
@@ -281,7 +310,8 @@ impl Observer for OutputPrinter {
             && job.starts.running.contains_key(&start)
         {
             let (unread, handle) = (Arc::clone(&self.unread), self.handle.clone());
-            self.tail = Some(Tail::begin(files, unread, handle));
+            let to = [self.stream(0), self.stream(1)];
+            self.tail = Some(Tail::begin(files, to, unread, handle));
         }
     }
 
@@ -341,18 +371,20 @@ fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemI
 }
 
 /// The input of an item on one line.
-fn tag(job: &Job, item: ItemId) -> String {
-    let input = job.value(item);
-    match serde_json::from_str(input).ok() {
-        Some(serde_json::Value::String(line)) => line.replace(['\n', '\t', '\r'], " "),
-        _ => job.identity(item).to_owned(),
+fn tag(job: &Job, item: ItemId) -> Vec<u8> {
+    let input: serde_json::Value = serde_json::from_str(job.value(item)).unwrap_or_default();
+    let text = input.as_str().map(|text| text.as_bytes().to_vec());
+    let mut tag = text.or_else(|| item_bytes(&input)).unwrap_or_else(|| job.identity(item).into());
+    for byte in tag.iter_mut().filter(|byte| b"\n\t\r".contains(byte)) {
+        *byte = b' ';
     }
+    tag
 }
 
-fn tagged_lines(name: &str, bytes: &[u8]) -> Vec<u8> {
+fn tagged_lines(name: &[u8], bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        text.extend_from_slice(name.as_bytes());
+        text.extend_from_slice(name);
         text.push(b'\t');
         text.extend_from_slice(line);
     }
@@ -390,14 +422,19 @@ struct Tail {
 impl Tail {
     /// If the reader of standard output has gone, the command is cancelled. Writing to a pipe would have
     /// killed it; writing to a file never does.
-    fn begin(files: [PathBuf; 2], unread: Arc<AtomicBool>, handle: Option<(String, LoopHandle)>) -> Self {
+    fn begin(
+        files: [PathBuf; 2],
+        to: [usize; 2],
+        unread: Arc<AtomicBool>,
+        handle: Option<(String, LoopHandle)>,
+    ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let mut done = [0_u64; 2];
             let opened = files.map(|path| File::open(path).ok());
             while !stopped.load(Ordering::Acquire) {
-                for (stream, (file, done)) in opened.iter().zip(&mut done).enumerate() {
+                for (stream, (file, done)) in to.into_iter().zip(opened.iter().zip(&mut done)) {
                     if let Some(file) = file {
                         let (copied, is_read) = copy(stream, file, *done);
                         *done = done.saturating_add(copied);

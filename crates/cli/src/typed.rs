@@ -119,7 +119,7 @@ impl TypedCommand {
         Ok(())
     }
 
-    pub(crate) fn items(&mut self, items: &[String]) -> Result<()> {
+    pub(crate) fn items(&mut self, items: &[Value]) -> Result<()> {
         let path = self.write("items.json", json!(items).to_string().as_bytes())?;
         if let Some(file) = self.workflow.pointer_mut("/map/input/file") {
             *file = path.replace("${", "$${").into();

@@ -25,6 +25,7 @@ pub mod flow;
 mod fnv;
 pub mod id;
 pub mod input;
+pub mod item_bytes;
 pub mod job;
 pub mod law;
 #[doc(hidden)]

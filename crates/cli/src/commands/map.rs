@@ -5,8 +5,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use undaunted_engine::event::OutputPassing;
+use undaunted_engine::item_bytes::item_value;
 use undaunted_engine::view::{JobStatus, report};
 use undaunted_runner::secrets::Secrets;
 
@@ -57,7 +58,7 @@ pub(crate) struct MapArgs {
     #[arg(long, short)]
     quiet: bool,
 
-    /// Print one JSON object at the end instead of a summary
+    /// Print one JSON object per item, with its output, and the report at the end
     #[arg(long)]
     json: bool,
 
@@ -71,7 +72,7 @@ pub(crate) struct MapArgs {
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
-    let items = items(&read(args.arg_file.as_deref())?, args.null)?;
+    let items = items(&read(args.arg_file.as_deref())?, args.null);
     let operator = environment::operator()?;
     let (words, command) = typed::command(&args.command, Some("{}"), &args.retry, &operator.ceilings)?;
     let place = StorePlace::named(store)?;
@@ -98,12 +99,12 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     };
     let (claimed, folder) = typed.submit(&jobs, &operator, how)?;
     let display = Display::beside_output(&claimed.job, args.quiet || args.json);
-    let mut printer = OutputPrinter::new(&claimed.job, &folder, how, display);
+    let mut printer = OutputPrinter::new(&claimed.job, &folder, how, display).with_json(args.json);
     let (job, signals) =
         foreground::run(&jobs, claimed, Secrets::default(), &mut printer, OnSignal::Suspend)?;
     printer.finish()?;
     let exit = Exit::of(JobStatus::from(job.stage));
-    // Standard output is for the output of the commands.
+    // Standard output is for the output of the commands, or for JSON.
     if args.json {
         ignore_broken_pipe(print_report(&job, true))?;
     } else if exit != Exit::Done || !args.quiet {
@@ -130,20 +131,11 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>> {
 }
 
 /// The items of the input, which end with a newline or a zero byte. Empty ones are skipped.
-fn items(bytes: &[u8], null: bool) -> Result<Vec<String>> {
+fn items(bytes: &[u8], null: bool) -> Vec<Value> {
     let end = if null { b'\0' } else { b'\n' };
-    let mut items = Vec::new();
-    for (number, piece) in bytes.split(|byte| *byte == end).enumerate() {
+    let pieces = bytes.split(|byte| *byte == end).map(|piece| {
         let carriage = if null { None } else { piece.strip_suffix(b"\r") };
-        let piece = carriage.unwrap_or(piece);
-        if piece.is_empty() {
-            continue;
-        }
-        let text = std::str::from_utf8(piece).map_err(|_| {
-            let number = number.saturating_add(1);
-            CommandError::Usage(format!("item {number} of the input is not UTF-8"))
-        })?;
-        items.push(text.to_owned());
-    }
-    Ok(items)
+        carriage.unwrap_or(piece)
+    });
+    pieces.filter(|piece| !piece.is_empty()).map(|piece| item_value(piece.to_vec())).collect()
 }

@@ -79,7 +79,7 @@ pub(crate) fn drive(
     let (job, signals) = if let Some(how) = claimed.job.submitted().passing {
         let folder = jobs.local.job(claimed.job.id());
         let display = Display::beside_output(&claimed.job, quietness.is_quiet());
-        let mut printer = OutputPrinter::new(&claimed.job, &folder, how, display);
+        let mut printer = OutputPrinter::new(&claimed.job, &folder, how, display).with_json(quietness.json);
         printer.catch_up(jobs, claimed.job.id())?;
         let done = foreground::run(jobs, claimed, secrets, &mut printer, OnSignal::Suspend)?;
         printer.finish()?;

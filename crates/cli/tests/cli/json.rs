@@ -261,12 +261,14 @@ fn an_error_is_one_object_on_standard_error() {
 }
 
 #[test]
-fn a_map_prints_what_a_run_does() {
+fn a_map_prints_every_item_and_then_what_a_run_does() {
     let home = CliHome::new();
     let printed = home.run_with("a\nb\n", &["map", "--json", "--", "true"]);
-    let printed: Value = serde_json::from_str(&printed.exits(0).out).expect("JSON");
-    let expected = documented(&examples(), "run");
-    assert_eq!(shape(&printed), shape(&expected));
+    let lines = printed.exits(0).out;
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let [first, _, report] = lines.as_slice() else { panic!("{lines:?}") };
+    assert_eq!(shape(first), shape(&documented(&examples(), "map")));
+    assert_eq!(shape(report), shape(&documented(&examples(), "run")));
 }
 
 #[test]

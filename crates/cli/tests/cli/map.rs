@@ -1,5 +1,8 @@
 //! `map`: one command for each line.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
 use crate::home::CliHome;
 
 #[test]
@@ -50,10 +53,14 @@ fn permanently_failed_items_are_dead_letters_and_set_the_exit_code() {
     let command =
         ["map", "--attempts", "1", "--initial-delay", "1ms", "--json", "--", "sh", "-c", script, "sh"];
     let printed = home.run_with("1\n2\n3\n", &command).exits(4);
-    let report: serde_json::Value = serde_json::from_str(&printed.out).expect("JSON");
+    let lines = printed.out.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let mut lines: Vec<serde_json::Value> = lines.collect();
+    let report = lines.pop().expect("a report");
     assert_eq!(report["items"]["dead"], 1);
     assert_eq!(report["attempts"], 4);
-    assert_eq!(printed.err, "broken\n");
+    let dead = lines.iter().find(|line| line["input"] == "2").expect("an item");
+    assert_eq!(dead["reason"], "attempts");
+    assert_eq!(printed.err, "");
     let letters = home.json(&["dlq", "ls", "@last", "--json"]);
     assert_eq!(letters[0]["input"], "2");
 }
@@ -148,4 +155,63 @@ fn ordered_output_continues_after_what_was_printed_before_a_kill() {
     assert!((1..=11).contains(&first), "{}", resumed.out);
     let rest: Vec<&str> = lines.iter().skip(first - 1).map(String::as_str).collect();
     assert_eq!(printed, rest);
+}
+
+#[test]
+fn with_json_every_settled_item_is_an_object_with_its_output_and_the_report_is_last() {
+    let home = CliHome::new();
+    let script = "printf 'out of %s\\n' \"$1\"; echo err >&2; printf 'no newline\\377'; [ $1 != 2 ]";
+    let command = ["map", "-k", "--attempts", "0", "--json", "--", "sh", "-c", script, "sh"];
+    let printed = home.run_with("1\n2\n", &command).exits(4);
+    let lines: Vec<serde_json::Value> =
+        printed.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let [first, second, report] = lines.as_slice() else { panic!("{lines:?}") };
+    assert_eq!(first["item"], "1");
+    assert_eq!(first["status"], "succeeded");
+    assert_eq!(first["output"]["base64"], "b3V0IG9mIDEKbm8gbmV3bGluZf8=");
+    assert_eq!(first["stderr"], "err\n");
+    assert_eq!((&second["status"], &second["reason"]), (&"dead".into(), &"attempts".into()));
+    assert_eq!((&report["status"], &report["items"]["dead"]), (&"partial".into(), &1.into()));
+    assert_eq!(printed.err, "");
+}
+
+#[test]
+fn a_resumed_command_leaves_standard_output_to_json() {
+    let home = CliHome::new();
+    let script = "touch up; while ! [ -e go ]; do sleep 0.01; done; echo done";
+    let mut run = home.command(&["exec", "--", "sh", "-c", script]).spawn().expect("it runs");
+    while !home.path("up").exists() {
+        assert!(run.try_wait().expect("a state").is_none(), "it ended");
+    }
+    run.kill().expect("killed");
+    run.wait().expect("gone");
+    home.write("go", "");
+    let resumed = home.run(&["resume", "@last", "--json"]).exits(0);
+    let report: serde_json::Value = serde_json::from_str(&resumed.out).expect("one object");
+    assert_eq!(report["status"], "completed");
+    assert!(resumed.err.contains("done\n"), "{}", resumed.err);
+}
+
+#[test]
+fn an_item_that_is_not_text_is_passed_as_its_bytes_and_does_not_stop_the_others() {
+    let home = CliHome::new();
+    let name = OsStr::from_bytes(b"caf\xe9.txt");
+    std::fs::write(home.path("").join(name), "found").expect("written");
+    std::fs::write(home.path("list"), b"plain.txt\0caf\xe9.txt\0").expect("written");
+    home.write("plain.txt", "plain");
+    let command = ["map", "-0", "-a", "list", "-k", "--attempts", "0", "--json", "--", "cat", "./{}"];
+    let printed = home.run(&command).exits(0);
+    let lines: Vec<serde_json::Value> =
+        printed.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let outputs: Vec<&serde_json::Value> = lines.iter().map(|line| &line["output"]).collect();
+    assert_eq!(outputs[..2], ["plain", "found"]);
+    assert_eq!(lines[1]["input"], serde_json::json!({"base64": "Y2Fm6S50eHQ="}));
+    let item = lines[1]["item"].as_str().expect("a name");
+    assert!(item.starts_with("caf\\xE9.txt~"), "{item}");
+    let shown = home.json(&["show", "--json", "@last"]);
+    assert_eq!(shown[0]["items"]["succeeded"], 2);
+    home.run(&["logs", &format!("@last/{item}")]).exits(0);
+
+    let tagged = home.command(&["map", "-0", "-a", "list", "-k", "-q", "--tag", "--", "echo"]).output();
+    assert_eq!(tagged.expect("it runs").stdout, b"plain.txt\tplain.txt\ncaf\xe9.txt\tcaf\xe9.txt\n");
 }

@@ -3,7 +3,9 @@
 //! Whatever depends on the kind of a command is here, in exhaustive matches, except reading a command from a
 //! file (`workflow`) and executing it (the runner's executors).
 
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use super::call::{FunctionCall, HttpCall, function_call, http_call, step_call};
@@ -82,7 +84,7 @@ pub struct WriteFile {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskWork {
-    Run { argv: Vec<String> },
+    Run { argv: Vec<OsString> },
     Call(Box<HttpCall>),
     Function(Box<FunctionCall>),
     Flow(Box<SubFlow>),
@@ -182,9 +184,11 @@ impl Action {
                 TaskWork::shell(values.job, script.text)
             }
             Self::Agent { name, prompt } => {
-                let prompt = prompt.render(values)?;
+                // An item of `map` that is not text is passed as the bytes it was read as.
+                let bytes = values.typed_bytes();
+                let prompt = bytes.map_or_else(|| Ok(prompt.render(values)?.into_bytes()), Ok)?;
                 let argv = values.job.workflow().agents.get(name).into_iter().flatten();
-                TaskWork::Run { argv: argv.map(|word| word.replace("{prompt}", &prompt)).collect() }
+                TaskWork::Run { argv: argv.map(|word| with_prompt(word, &prompt)).collect() }
             }
             Self::WriteFile(file) => TaskWork::Write {
                 path: file.path.render(values)?,
@@ -208,14 +212,20 @@ impl Action {
     }
 }
 
+/// An argument of an agent with the prompt in place of `{prompt}`.
+fn with_prompt(word: &str, prompt: &[u8]) -> OsString {
+    let pieces: Vec<&[u8]> = word.split("{prompt}").map(str::as_bytes).collect();
+    OsString::from_vec(pieces.join(prompt))
+}
+
 impl TaskWork {
     pub(super) fn shell(job: &Job, text: String) -> Self {
-        Self::Run { argv: vec![job.workflow().shell.clone(), "-c".to_owned(), text] }
+        Self::Run { argv: vec![job.workflow().shell.clone().into(), "-c".into(), text.into()] }
     }
 
     pub fn program(&self) -> Option<&str> {
         match self {
-            Self::Run { argv } => argv.first().map(String::as_str),
+            Self::Run { argv } => argv.first().and_then(|program| program.to_str()),
             Self::Call(_) | Self::Function(_) | Self::Flow(_) | Self::Write { .. } => None,
         }
     }

@@ -9,6 +9,7 @@ use super::identity::{correlation_id, receipt_token};
 use crate::capture;
 use crate::event::AttemptId;
 use crate::id::StepId;
+use crate::item_bytes::item_bytes;
 use crate::job::{ItemScope, Job};
 use crate::workflow::template::{Reference, Root, Segment, TemplateValues, TextTemplate, ValueError};
 
@@ -99,6 +100,11 @@ impl<'a> ItemValues<'a> {
 
     pub(super) fn item(&self) -> &Value {
         self.value.get_or_init(|| serde_json::from_str(self.job.value(self.of.item())).unwrap_or_default())
+    }
+
+    /// The bytes of an item of `map` that is not text. Items of workflow files are JSON, and stay what they are.
+    pub(super) fn typed_bytes(&self) -> Option<Vec<u8>> {
+        self.job.submitted().passing.and_then(|_| item_bytes(self.item()))
     }
 
     fn scopes(&self) -> impl Iterator<Item = &ItemScope> {

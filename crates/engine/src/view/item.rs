@@ -117,7 +117,7 @@ fn argv(context: &ViewContext<'_>, item: ItemId) -> Option<Vec<String>> {
     let task = task(job, item, ValueFiles::default(), context.now);
     // A command with missing values was not run.
     match task.ok()??.work {
-        TaskWork::Run { argv } => Some(argv),
+        TaskWork::Run { argv } => Some(argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()),
         TaskWork::Call(_) | TaskWork::Function(_) | TaskWork::Flow(_) | TaskWork::Write { .. } => None,
     }
 }

@@ -27,6 +27,7 @@ mod projection;
 mod report;
 mod resumes;
 mod rule;
+mod settled;
 mod shared;
 mod signature;
 mod status;
@@ -64,6 +65,7 @@ pub use projection::{EndRecord, LateItem, Projection, ResumeRecord, StepFailure,
 pub use report::{CompletionView, ItemCounts, JobReport, JobStatus, MissingItem, report};
 pub use resumes::{RestoredView, ResumeView, ResumesView};
 pub use rule::{rule_in_words, value_in_words};
+pub use settled::SettledItemView;
 pub use shared::{
     BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
 };

@@ -1,7 +1,7 @@
 //! The identities of items.
 //!
 //! An item with a name of its own keeps it: its `id`, or itself if it is a short text. The others are
-//! named by the fingerprint of their content. Names are unique and depend only on what the items are,
+//! named by the fingerprint of their content, after its beginning if it is bytes. Names are unique and depend only on what the items are,
 //! never on their order, so that the results of two runs can be compared. Hence the position decides no
 //! conflict either: an own name that several items have is used by none of them; a generated name that
 //! equals an item's own name is skipped; contents that share a fingerprint are numbered in the order of
@@ -18,12 +18,15 @@ use std::fmt::{self, Write};
 use serde_json::{Number, Value};
 
 use crate::fnv::Fnv1a;
+use crate::item_bytes::{item_bytes, readable};
 use crate::workflow::filter::sorted_entries;
 
 /// In characters: a name is part of every event of its item.
 const LONGEST: usize = 256;
 /// Characters of a generated name that are its fingerprint.
 const PRINT_DIGITS: usize = 16;
+/// The longest beginning of bytes in their name, in bytes.
+const SHOWN_BYTES: usize = 60;
 
 pub(super) fn identities(items: &[Value]) -> Vec<String> {
     identities_by(items, fingerprint)
@@ -85,10 +88,10 @@ fn is_typable(name: &str, longest: usize) -> bool {
     !name.is_empty() && name.chars().nth(longest).is_none() && !name.chars().any(char::is_control)
 }
 
-/// Whether the name could be mistaken for one made from a fingerprint.
+/// Whether the name could be mistaken for one made from a fingerprint, which may follow readable bytes.
 fn may_be_generated(name: &str) -> bool {
     let digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
-    name.chars().take_while(|c| digit(*c)).count() >= PRINT_DIGITS
+    name.split(|c| !digit(c)).any(|digits| digits.len() >= PRINT_DIGITS)
 }
 
 fn generated_names(
@@ -108,17 +111,21 @@ fn generated_names(
         let Some((print, _)) = sharers.first() else {
             continue;
         };
-        let free =
-            (1_u64..).map(|number| generated_name(*print, number)).filter(|name| !taken.contains(name));
-        generated.extend(by_content(items, sharers).into_iter().zip(free));
+        let mut numbers = 1_u64..;
+        for index in by_content(items, sharers) {
+            let bytes = items.get(index).and_then(item_bytes);
+            let free = numbers.by_ref().map(|number| generated_name(bytes.as_deref(), *print, number));
+            generated.extend(free.filter(|name| !taken.contains(name)).take(1).map(|name| (index, name)));
+        }
     }
     generated
 }
 
-fn generated_name(print: u64, number: u64) -> String {
+fn generated_name(bytes: Option<&[u8]>, print: u64, number: u64) -> String {
+    let beginning = bytes.map(|bytes| format!("{}~", readable(bytes, SHOWN_BYTES))).unwrap_or_default();
     match number {
-        1 => format!("{print:0PRINT_DIGITS$x}"),
-        _ => format!("{print:0PRINT_DIGITS$x}-{number}"),
+        1 => format!("{beginning}{print:0PRINT_DIGITS$x}"),
+        _ => format!("{beginning}{print:0PRINT_DIGITS$x}-{number}"),
     }
 }
 
