@@ -7,7 +7,6 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::job::Job;
 use undaunted_engine::workflow::FlowStepKind;
 use undaunted_runner::drive::LoopHandle;
-use undaunted_runner::request::ArrivedResult;
 use undaunted_server::Webhooks;
 
 use crate::{CommandError, Result, environment};
@@ -27,11 +26,7 @@ pub(crate) fn listen(event_loop: LoopHandle) -> Result<(Webhooks, String)> {
             "the environment variable UNDAUNTED_LISTEN must be an address such as {DEFAULT_ADDRESS}, not `{wanted}`"
         ))
     })?;
-    let webhooks = Webhooks::listen(
-        address,
-        Arc::new(move |flow: &str, arrived: ArrivedResult| event_loop.deliver(flow, arrived)),
-    );
-    let webhooks = webhooks.map_err(|error| CommandError::Store {
+    let webhooks = Webhooks::listen(address, Arc::new(event_loop)).map_err(|error| CommandError::Store {
         message: format!("cannot listen for results of async steps on {address}: {error}"),
         help: Some("choose another address with UNDAUNTED_LISTEN".to_owned()),
     })?;

@@ -3,8 +3,14 @@
 //! A pattern is a URL in which `*` stands for any text: `https://*.example.com/hooks/*`. Scheme, host, port
 //! and path are compared separately, so that a `*` in the host cannot match part of the path, and user
 //! information before an `@` is never matched.
+//!
+//! A server behind the URL may decode `%2f`, resolve `..` or merge slashes before it routes a request. So a
+//! path is allowed only if every form it may be read in is: `/ok/..%2fno` is `/no` to such a server.
 
 use reqwest::Url;
+
+/// How often a path may be percent-encoded over itself. Nothing legitimate comes near it.
+const MAX_ENCODINGS: usize = 4;
 
 #[derive(Clone, Debug, Default)]
 pub struct Endpoints {
@@ -90,8 +96,78 @@ impl EndpointPattern {
         matches(&self.scheme, url.scheme())
             && matches(&self.host, host)
             && (self.port.is_none() || self.port == port)
-            && matches(&self.path, url.path())
+            && self.allows_path(url.path())
     }
+
+    fn allows_path(&self, path: &str) -> bool {
+        let decoded = decoded(&self.path);
+        let matched = |form: &str| {
+            matches(&self.path, form) || decoded.as_deref().is_some_and(|pattern| matches(pattern, form))
+        };
+        forms(path).is_some_and(|forms| forms.iter().all(|form| matched(form)))
+    }
+}
+
+/// The forms in which a server may read a path: percent-encoding undone no, one or several times, dot segments
+/// resolved, with empty segments kept or dropped. `None` if the path has no definite meaning.
+fn forms(path: &str) -> Option<Vec<String>> {
+    let mut forms = vec![path.to_owned()];
+    let mut now = path.to_owned();
+    for _ in 0..=MAX_ENCODINGS {
+        forms.extend([resolved(&now, true), resolved(&now, false)]);
+        let next = decoded(&now)?;
+        if next == now {
+            return Some(forms);
+        }
+        now = next;
+    }
+    None
+}
+
+/// Undoes one percent-encoding. `None` if the result is not UTF-8, as in the overlong forms of a slash that
+/// some servers accept.
+fn decoded(path: &str) -> Option<String> {
+    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
+    let bytes = path.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0_usize;
+    while let Some(byte) = bytes.get(at) {
+        let pair = bytes.get(at.saturating_add(1)..).unwrap_or_default();
+        let value = digit(pair.first()).zip(digit(pair.get(1)));
+        let value = value.and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        let (next, step) = match value.filter(|_| *byte == b'%') {
+            Some(value) => (value, 3),
+            None => (*byte, 1),
+        };
+        plain.push(next);
+        at = at.saturating_add(step);
+    }
+    String::from_utf8(plain).ok()
+}
+
+/// The path without `.` and `..` segments. A backslash counts as a slash, and what follows a `;` in a segment
+/// as its parameters.
+fn resolved(path: &str, keeps_empty: bool) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let path = path.strip_prefix(['/', '\\']).unwrap_or(path);
+    let mut segments = path.split(['/', '\\']).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment.split(';').next().unwrap_or_default() {
+            "." => {}
+            ".." => drop(kept.pop()),
+            "" if !keeps_empty && !is_last => continue,
+            _ => {
+                kept.push(segment);
+                continue;
+            }
+        }
+        // A dot segment at the end names a folder.
+        if is_last {
+            kept.push("");
+        }
+    }
+    format!("/{}", kept.join("/"))
 }
 
 /// A `*` in the pattern stands for any text, also for none.
@@ -140,6 +216,57 @@ mod tests {
             ("*://steps:*/*", "https://steps/x", true),
         ];
         for (pattern, url, allowed) in cases {
+            assert_eq!(allows(pattern, url), allowed, "{pattern} and {url}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_refused_if_a_server_may_read_it_as_one_outside_the_pattern() {
+        let only = "http://h/ok/*";
+        for outside in [
+            "/ok/..%2fno",
+            "/ok/..%2Fno",
+            "/ok/%2e%2e%2fno",
+            "/ok/.%2e/no",
+            "/ok/..%5cno",
+            "/ok/..%252fno",
+            "/ok/..%25252fno",
+            "/ok/%252e%252e/no",
+            "/ok/a/..%2f..%2f..%2fno",
+            "/ok//..%2fno",
+            "/ok/..;x%2fno",
+            "/ok/..;/no",
+            "/ok/x;y/..%2f..%2fno",
+            "/ok/%c0%ae%c0%ae%c0%afno",
+            "/ok/%25252525252525252e",
+            "/ok%2f..%2fno",
+            "/no",
+        ] {
+            assert!(!allows(only, &format!("http://h{outside}")), "{outside}");
+        }
+        for inside in [
+            "/ok/",
+            "/ok/a%20b",
+            "/ok/a%2Fb",
+            "/ok/..a/...",
+            "/ok/a/..%2fb",
+            "/ok/100%",
+            "/ok/%zz",
+            "/ok/a//b",
+            "/ok/a;v=1/b",
+            "/ok/x?u=/../../no",
+            "/ok/%E2%82%AC",
+        ] {
+            assert!(allows(only, &format!("http://h{inside}")), "{inside}");
+        }
+        for (pattern, url, allowed) in [
+            ("http://h/a%20b/*", "http://h/a%20b/c", true),
+            ("http://h/*.json", "http://h/a.json", true),
+            ("http://h/*.json", "http://h/a.json%2f..%2fb", false),
+            ("http://h/exact", "http://h/exact", true),
+            ("http://h/exact", "http://h/./exact", true),
+            ("http://h", "http://h/x/..%2fy", true),
+        ] {
             assert_eq!(allows(pattern, url), allowed, "{pattern} and {url}");
         }
     }

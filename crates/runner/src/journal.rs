@@ -86,7 +86,7 @@ pub(crate) fn not_found(job: &str) -> JournalError {
 }
 
 /// The job after its first record.
-pub(crate) fn begin(job: &str, record: &Record, plans: &Plans) -> Result<Job, JournalError> {
+pub fn begin(job: &str, record: &Record, plans: &Plans) -> Result<Job, JournalError> {
     Job::begin_with_plans(record, plans).map_err(|why| JournalError::Job { job: job.to_owned(), why })
 }
 

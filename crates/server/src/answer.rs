@@ -3,8 +3,8 @@
 use axum::body::Bytes;
 use axum::extract::Path;
 use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,7 +15,12 @@ pub(crate) fn json_response(status: StatusCode, value: &Value) -> Response {
 }
 
 pub(crate) fn error_response(status: StatusCode, error: &str) -> Response {
-    json_response(status, &json!({ "error": error, "status": status.as_u16() }))
+    json_response(status, &error_body(status, error))
+}
+
+/// The one shape of all errors.
+pub(crate) fn error_body(status: StatusCode, error: &str) -> Value {
+    json!({ "error": error, "status": status.as_u16() })
 }
 
 /// A view as JSON, its keys in alphabetical order. The keys of views are texts, so this cannot fail.
@@ -68,6 +73,14 @@ impl HttpRefusal {
         Self::with(StatusCode::INTERNAL_SERVER_ERROR, error)
     }
 
+    pub(crate) fn too_large(error: impl Into<String>) -> Self {
+        Self::with(StatusCode::PAYLOAD_TOO_LARGE, error)
+    }
+
+    pub(crate) fn timed_out(error: impl Into<String>) -> Self {
+        Self::with(StatusCode::REQUEST_TIMEOUT, error)
+    }
+
     pub(crate) fn unreadable_body(wrong: &BytesRejection) -> Self {
         Self::with(wrong.status(), wrong.body_text())
     }
@@ -75,7 +88,11 @@ impl HttpRefusal {
 
 impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
-        error_response(self.status, &self.error)
+        let mut answer = error_response(self.status, &self.error);
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            let _ = answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        answer
     }
 }
 

@@ -9,6 +9,22 @@ use undaunted_engine::view::rfc3339;
 use undaunted_store::Version;
 
 use crate::answer::{object, put};
+use crate::subscription::FollowedAggregate;
+
+/// The part of the catalog that an event is about.
+pub(crate) const fn part_of(event: &CatalogEvent) -> FollowedAggregate {
+    match event {
+        CatalogEvent::StepRegistered { .. }
+        | CatalogEvent::StepUpdated { .. }
+        | CatalogEvent::StepUnregistered { .. } => FollowedAggregate::Catalog,
+        CatalogEvent::StepHealthChanged { .. }
+        | CatalogEvent::FlowActivated { .. }
+        | CatalogEvent::FlowDeactivated { .. }
+        | CatalogEvent::FlowArchiving { .. }
+        | CatalogEvent::FlowArchived { .. }
+        | CatalogEvent::FlowRemoved { .. } => FollowedAggregate::Partition,
+    }
+}
 
 pub fn catalog_event(version: Version, record: &CatalogRecord) -> Value {
     let data = match &record.event {

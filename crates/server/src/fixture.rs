@@ -39,6 +39,7 @@ pub(crate) struct TestServer {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) catalog: CatalogHandle,
     pub(crate) news: ChangeSignal,
+    pub(crate) host: Arc<FlowHost>,
 }
 
 impl TestServer {
@@ -69,13 +70,11 @@ impl TestServer {
             watch: Box::new(|_| Box::new(NoJobObserver)),
             left: Box::new(|_, _| {}),
         };
-        let served = Served {
-            host: Arc::new(FlowHost::begin(world, catalog.clone(), host)),
-            metrics: Arc::new(Metrics::default()),
-            changes: news.clone(),
-        };
+        let host = Arc::new(FlowHost::begin(world, catalog.clone(), host));
+        let served =
+            Served { host: Arc::clone(&host), metrics: Arc::new(Metrics::default()), changes: news.clone() };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Self { server: HttpServer::start(listener, settings, served).unwrap(), store, catalog, news }
+        Self { server: HttpServer::start(listener, settings, served).unwrap(), store, catalog, news, host }
     }
 
     /// Looks after steps as often as it can.

@@ -5,7 +5,7 @@ use undaunted_engine::catalog::FlowEntry;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::view::{FlowEventView, Projection, flow, flow_event};
-use undaunted_runner::journal::{JournalError, replay};
+use undaunted_runner::journal::{JournalError, aggregate, begin, decode, replay};
 use undaunted_store::{Store, Version};
 
 use crate::answer::json_of;
@@ -19,6 +19,50 @@ pub(crate) struct FollowedFlow {
 }
 
 impl FollowedFlow {
+    /// The flow after its first record, and the event of that record. `None` if it does not exist yet.
+    pub(crate) fn begin(
+        store: &dyn Store,
+        flow: &str,
+        plans: &Plans,
+    ) -> Result<Option<(Self, Option<FlowEventView>)>, JournalError> {
+        let Some(first) = store.read(&aggregate(flow)?, Version::EMPTY)?.next() else {
+            return Ok(None);
+        };
+        let (version, bytes) = first?;
+        let record = decode(flow, version, &bytes)?;
+        let job = begin(flow, &record, plans)?;
+        if job.workflow().flow.is_none() {
+            let job = flow.to_owned();
+            return Err(JournalError::NotFound { job });
+        }
+        let mut past = Projection::following_all();
+        past.take(&job, version.0, &record);
+        let event = flow_event(&job, &past, version.0, &record);
+        Ok(Some((Self { job, past, version }, event)))
+    }
+
+    /// Takes at most `most` further records of the journal. Returns how many there were.
+    pub(crate) fn follow(
+        &mut self,
+        store: &dyn Store,
+        most: usize,
+        mut each: impl FnMut(Version, Option<FlowEventView>),
+    ) -> Result<usize, JournalError> {
+        let mut read = 0_usize;
+        for entry in store.read(&aggregate(self.job.id())?, self.version)?.take(most) {
+            let (version, bytes) = entry?;
+            let record = decode(self.job.id(), version, &bytes)?;
+            let event = self.take(version, &record);
+            each(version, event);
+            read = read.saturating_add(1);
+        }
+        Ok(read)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.job.stage.has_ended()
+    }
+
     /// Replays the journal of a flow.
     pub(crate) fn read(store: &dyn Store, flow: &str, plans: &Plans) -> Result<Self, JournalError> {
         let mut past = Projection::following_all();
@@ -34,7 +78,7 @@ impl FollowedFlow {
     }
 
     /// Takes the next record, and returns its event if there is one.
-    pub(crate) fn take(&mut self, version: Version, record: &Record) -> Option<FlowEventView> {
+    fn take(&mut self, version: Version, record: &Record) -> Option<FlowEventView> {
         self.job.apply(record);
         self.past.take(&self.job, version.0, record);
         self.version = version;

@@ -18,12 +18,16 @@ use crate::query::{Query, is_of_id};
 const MAX_ID_BYTES: usize = 200;
 
 pub(crate) async fn list(State(api): State<Api>) -> Result<Response, HttpRefusal> {
-    api.read_catalog(|catalog| Ok(json_response(StatusCode::OK, &Query::all().answer(catalog)))).await
+    api.read_catalog(|catalog| {
+        let page = Query::all().page(catalog);
+        Ok(json_response(StatusCode::OK, &json_of(&page.flows)))
+    })
+    .await
 }
 
 pub(crate) async fn query(State(api): State<Api>, body: RequestBody) -> Result<Response, HttpRefusal> {
     let query = Query::read(&fields(body)?)?;
-    api.read_catalog(move |catalog| Ok(json_response(StatusCode::OK, &query.answer(catalog)))).await
+    api.read_catalog(move |catalog| Ok(json_response(StatusCode::OK, &json_of(&query.page(catalog))))).await
 }
 
 pub(crate) async fn show(State(api): State<Api>, flow: PathName) -> Result<Response, HttpRefusal> {

@@ -1,5 +1,5 @@
 //! Following the journals of flows and of the catalog: the state first, then every later event, in
-//! order, none lost and none twice.
+//! order, none lost and none twice. A subscription to a flow that does not exist yet waits for it.
 //!
 //! New events are read from the store, after the last record that was sent. So there is no queue that
 //! could grow for a slow client, and flows that another process runs are followed as well. Every call
@@ -9,16 +9,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use undaunted_engine::catalog::Catalog;
+use undaunted_engine::catalog::{Catalog, CatalogRecord};
 use undaunted_engine::job::Plans;
 use undaunted_engine::view::CatalogView;
 use undaunted_runner::catalog::CatalogHandle;
 use undaunted_runner::flows::FlowHost;
-use undaunted_runner::journal::{JournalError, aggregate, decode};
+use undaunted_runner::journal::{self, JournalError};
 use undaunted_store::{Store, Version};
 
 use crate::answer::{json_of, put};
-use crate::catalog_events::catalog_event;
+use crate::catalog_events::{catalog_event, part_of};
+use crate::everything::FollowedFlows;
 use crate::flow_state::FollowedFlow;
 use crate::subscription::{FollowedAggregate, SubscriptionRequest};
 
@@ -45,7 +46,10 @@ struct Subscription {
 
 enum FollowPosition {
     Flow(Box<FollowedFlow>),
-    Engine(Version),
+    /// The flow does not exist yet.
+    Waiting,
+    Catalog(Version),
+    Everything(Version, FollowedFlows),
     /// The journal can no longer be read; the client got an error.
     Lost,
 }
@@ -109,19 +113,46 @@ impl Follower {
 
     fn begin(&self, aggregate: &FollowedAggregate) -> Result<(Value, Version, FollowPosition), JournalError> {
         Ok(match aggregate {
-            FollowedAggregate::Engine => {
-                self.catalog.read(|_| ())?;
-                let look = |catalog: &Catalog, version| (json_of(&CatalogView::of(catalog)), version);
-                let (data, version) = self.catalog.cached(look);
-                (data, version, FollowPosition::Engine(version))
+            FollowedAggregate::Engine | FollowedAggregate::Catalog | FollowedAggregate::Partition => {
+                let (data, version) = self.catalog_state(aggregate)?;
+                (data, version, FollowPosition::Catalog(version))
+            }
+            FollowedAggregate::Everything => {
+                // The flows first: a flow that begins meanwhile is listed and followed.
+                let flows = FollowedFlows::begin(&*self.store)?;
+                let (data, version) = self.catalog_state(aggregate)?;
+                (data, version, FollowPosition::Everything(version, flows))
             }
             FollowedAggregate::Flow(flow) => {
+                if self
+                    .store
+                    .head(&journal::aggregate(flow)?)?
+                    .is_none_or(|head| head.version == Version::EMPTY)
+                {
+                    // Its events follow from the first on, so there is no state to begin with.
+                    return Ok((json!({}), Version::EMPTY, FollowPosition::Waiting));
+                }
                 let followed = FollowedFlow::read(&*self.store, flow, &self.plans)?;
                 let look = |catalog: &Catalog| followed.json(catalog.flows.get(flow.as_str()));
                 let data = self.catalog.read(look)?;
                 (data, followed.version, FollowPosition::Flow(Box::new(followed)))
             }
         })
+    }
+
+    /// The part of the catalog that an aggregate is about.
+    fn catalog_state(&self, aggregate: &FollowedAggregate) -> Result<(Value, Version), JournalError> {
+        self.catalog.read(|_| ())?;
+        let look = |catalog: &Catalog, version| (json_of(&CatalogView::of(catalog)), version);
+        let (mut data, version) = self.catalog.cached(look);
+        if let Some(fields) = data.as_object_mut() {
+            fields.retain(|name, _| match name.as_str() {
+                "last_updated" => true,
+                "steps" | "attributes" => *aggregate != FollowedAggregate::Partition,
+                _ => *aggregate != FollowedAggregate::Catalog,
+            });
+        }
+        Ok((data, version))
     }
 
     /// The new events, and whether there may be more at once. Unless `notified`, it reads only if the pulse
@@ -135,7 +166,8 @@ impl Follower {
         let mut events = Vec::new();
         let mut more = false;
         for subscription in &mut self.subscriptions {
-            match subscription.read(&*self.store, &self.catalog, &mut events) {
+            let shared = (&self.catalog, &*self.plans);
+            match subscription.read(&*self.store, shared, &mut events) {
                 Ok(left) => more |= left,
                 Err(error) => {
                     let sub_id = subscription.sub_id.as_deref();
@@ -155,7 +187,7 @@ impl Subscription {
     fn read(
         &mut self,
         store: &dyn Store,
-        catalog: &CatalogHandle,
+        (catalog, plans): (&CatalogHandle, &Plans),
         events: &mut Vec<Value>,
     ) -> Result<bool, JournalError> {
         let mut push = |event: Value| {
@@ -167,29 +199,62 @@ impl Subscription {
                 events.push(event);
             }
         };
-        let mut read = 0_usize;
-        match (&mut self.position, &self.aggregate) {
-            (FollowPosition::Engine(last), _) => {
-                for (version, record) in catalog.records_after(*last)?.into_iter().take(PAGE) {
-                    push(catalog_event(version, &record));
-                    *last = version;
-                    read = read.saturating_add(1);
-                }
+        if let (FollowPosition::Waiting, FollowedAggregate::Flow(flow)) = (&self.position, &self.aggregate) {
+            let Some((begun, first)) = FollowedFlow::begin(store, flow, plans)? else {
+                return Ok(false);
+            };
+            if let Some(first) = first {
+                push(json_of(&first));
             }
-            (FollowPosition::Flow(followed), FollowedAggregate::Flow(flow)) => {
-                let last = followed.version;
-                for entry in store.read(&aggregate(flow)?, last)?.take(PAGE) {
-                    let (version, bytes) = entry?;
-                    let record = decode(flow, version, &bytes)?;
-                    if let Some(event) = followed.take(version, &record) {
+            self.position = FollowPosition::Flow(Box::new(begun));
+        }
+        match &mut self.position {
+            FollowPosition::Waiting | FollowPosition::Lost => Ok(false),
+            FollowPosition::Catalog(last) => read_catalog(catalog, last, &self.aggregate, &mut push),
+            FollowPosition::Everything(last, flows) => {
+                let more = read_catalog(catalog, last, &self.aggregate, &mut push)?;
+                Ok(flows.read(store, plans, push)? || more)
+            }
+            FollowPosition::Flow(followed) => {
+                let read = followed.follow(store, PAGE, |_, event| {
+                    if let Some(event) = event {
                         push(json_of(&event));
                     }
-                    read = read.saturating_add(1);
-                }
+                });
+                Ok(read? >= PAGE)
             }
-            _ => {}
         }
-        Ok(read >= PAGE)
+    }
+}
+
+/// The new events of the catalog that an aggregate is about, and whether there may be more.
+fn read_catalog(
+    catalog: &CatalogHandle,
+    last: &mut Version,
+    aggregate: &FollowedAggregate,
+    push: &mut impl FnMut(Value),
+) -> Result<bool, JournalError> {
+    let mut read = 0_usize;
+    for (version, record) in catalog.records_after(*last)?.into_iter().take(PAGE) {
+        if let Some(id) = event_id(aggregate, &record) {
+            let mut event = catalog_event(version, &record);
+            put(&mut event, "id", Some(id));
+            push(event);
+        }
+        *last = version;
+        read = read.saturating_add(1);
+    }
+    Ok(read >= PAGE)
+}
+
+/// Under which aggregate a client gets an event of the catalog. `None` if it is not about the client's.
+fn event_id(aggregate: &FollowedAggregate, record: &CatalogRecord) -> Option<Value> {
+    let part = part_of(&record.event);
+    match aggregate {
+        FollowedAggregate::Engine => Some(aggregate.id()),
+        FollowedAggregate::Everything => Some(part.id()),
+        FollowedAggregate::Catalog | FollowedAggregate::Partition => (part == *aggregate).then(|| part.id()),
+        FollowedAggregate::Flow(_) => None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Without a token only programs on this machine may. A web page can make a browser send requests to this
 //! machine; they have an `Origin` header or a foreign `Host`, and are refused. With a token, every client that
 //! sends it may. Webhook results need no token: their URL contains the receipt token of the attempt.
+//! Pages of the allowed origins may send what any other client may.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -20,22 +21,31 @@ use axum::response::Response;
 use subtle::ConstantTimeEq;
 
 use crate::answer::error_response;
+use crate::limits::Caller;
+use crate::origins::{AllowedOrigins, preflight};
 
 #[derive(Clone, Default)]
 pub struct Access {
     token: Option<String>,
     public_host: Option<String>,
+    origins: AllowedOrigins,
 }
 
 impl Access {
     /// Only this machine, under its own names and the host of the public URL.
     pub fn local(public_url: Option<&str>) -> Self {
         let uri: Option<Uri> = public_url.and_then(|url| url.parse().ok());
-        Self { token: None, public_host: uri.and_then(|uri| Some(uri.host()?.to_ascii_lowercase())) }
+        let public_host = uri.and_then(|uri| Some(uri.host()?.to_ascii_lowercase()));
+        Self { public_host, ..Self::default() }
     }
 
-    pub const fn by_token(token: String) -> Self {
-        Self { token: Some(token), public_host: None }
+    pub fn by_token(token: String) -> Self {
+        Self { token: Some(token), ..Self::default() }
+    }
+
+    /// The same, also for pages of these origins.
+    pub fn with_origins(self, origins: AllowedOrigins) -> Self {
+        Self { origins, ..self }
     }
 
     pub fn may_listen(&self, address: IpAddr) -> Result<(), String> {
@@ -48,33 +58,38 @@ impl Access {
         }
     }
 
-    fn refusal(&self, request: &Request) -> Option<Response> {
+    /// Who sends a request, or why it is refused.
+    fn check(&self, request: &Request) -> Result<Caller, Box<Response>> {
         let (method, path) = (request.method(), request.uri().path());
         let is_result = method == Method::POST && path.starts_with("/webhook/");
+        let reads = method == Method::GET || method == Method::HEAD;
+        let mut caller = match path {
+            "/health" | "/ready" if reads => Caller::HealthCheck,
+            _ => Caller::Anonymous,
+        };
         let headers = request.headers();
         if let Some(token) = &self.token {
-            let needs_no_token = is_result || (method == Method::GET && path == "/health");
-            if !needs_no_token && !has_token(headers, token) {
-                return Some(token_required());
+            if has_token(headers, token) {
+                caller = Caller::Trusted;
+            } else if !is_result && caller != Caller::HealthCheck {
+                return Err(Box::new(token_required()));
             }
         } else if let Some(error) = self.why_foreign(request) {
-            return Some(error_response(StatusCode::FORBIDDEN, error));
+            return Err(Box::new(error_response(StatusCode::FORBIDDEN, error)));
         }
         let sends = method == Method::POST || method == Method::PUT;
         if sends && !is_result && has_body(headers) && !is_json(headers) {
-            return Some(error_response(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "the request body must be application/json",
-            ));
+            let error = "the request body must be application/json";
+            return Err(Box::new(error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, error)));
         }
-        None
+        Ok(caller)
     }
 
     /// Why a request is refused that comes from a page in a browser, or is sent to a foreign host name.
     fn why_foreign(&self, request: &Request) -> Option<&'static str> {
         let headers = request.headers();
-        if headers.contains_key(ORIGIN) {
-            return Some("requests from web pages are refused: the request has an `Origin` header");
+        if headers.contains_key(ORIGIN) && self.origins.find(headers).is_none() {
+            return Some("requests from web pages are refused, unless `--allow-origin` names their origin");
         }
         let mut hosts = headers.get_all(HOST).iter();
         let named = match (hosts.next(), hosts.next()) {
@@ -105,6 +120,7 @@ impl fmt::Debug for Access {
         f.debug_struct("Access")
             .field("has_token", &self.token.is_some())
             .field("public", &self.public_host)
+            .field("origins", &self.origins)
             .finish_non_exhaustive()
     }
 }
@@ -113,11 +129,19 @@ pub(crate) fn guarded(routes: Router, access: Access) -> Router {
     routes.layer(from_fn_with_state(Arc::new(access), guard))
 }
 
-async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
-    match access.refusal(&request) {
-        Some(refusal) => refusal,
-        None => next.run(request).await,
-    }
+async fn guard(State(access): State<Arc<Access>>, mut request: Request, next: Next) -> Response {
+    let origin = access.origins.find(request.headers());
+    // A preflight has no token. It only says what the page of an allowed origin may try.
+    let asked = origin.as_ref().and_then(|_| preflight(&request));
+    let mut answer = match asked.map_or_else(|| access.check(&request), |answer| Err(Box::new(answer))) {
+        Ok(caller) => {
+            let _ = request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(answer) => *answer,
+    };
+    access.origins.mark(&mut answer, origin);
+    answer
 }
 
 fn token_required() -> Response {

@@ -7,7 +7,10 @@
 
 mod answer;
 mod api;
+mod body;
 mod catalog_events;
+mod connection;
+mod everything;
 mod fields;
 #[cfg(test)]
 mod fixture;
@@ -21,7 +24,9 @@ mod listen;
 mod log;
 mod metrics;
 mod offline;
+mod origins;
 mod query;
+mod room;
 mod routes;
 mod server;
 mod socket;
@@ -40,6 +45,7 @@ pub use log::LogWriter;
 pub use metrics::Metrics;
 #[doc(hidden)]
 pub use offline::{Offline, OfflineServer};
+pub use origins::AllowedOrigins;
 pub use server::{HttpServer, ServerSettings};
 pub use watch::{ChangeSignal, Watch};
-pub use webhooks::{Deliver, Webhooks};
+pub use webhooks::{ResultReceiver, Webhooks};

@@ -1,26 +1,41 @@
 //! Limits on connections, requests and their duration.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::RETRY_AFTER;
-use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use crate::answer::error_response;
+use crate::answer::HttpRefusal;
+use crate::body::RequestBodies;
+use crate::room::{ConnectionPermit, RoomPart};
+
+/// The most bytes of a request body; webhooks have a limit of their own.
+const MAX_BODY_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenLimits {
-    /// The most connections; others wait in the queue of the system.
+    /// The most connections of clients without the token. Half as many clients with it are served beside them.
     pub connections: usize,
     /// The most requests at a time; others get 503.
     pub requests: usize,
+    /// The most web sockets; others get 503.
+    pub sockets: usize,
+    /// Connections and requests beyond these limits, for health checks and callers with the token.
+    pub reserve: usize,
+    /// The most bytes of request bodies in memory.
+    pub body_bytes: usize,
     /// How long the head of a request may take to arrive.
     pub header: Duration,
+    /// How long a body may pause while it arrives.
+    pub body_pause: Duration,
+    /// How long a body may take to arrive, and how long it may take until the request is answered.
     pub request: Duration,
     /// How long sending an event to a follower may take.
     pub event: Duration,
@@ -33,7 +48,11 @@ impl Default for ListenLimits {
         Self {
             connections: 512,
             requests: 256,
+            sockets: 256,
+            reserve: 32,
+            body_bytes: 64 << 20,
             header: Duration::from_secs(10),
+            body_pause: Duration::from_secs(5),
             request: Duration::from_mins(1),
             event: Duration::from_secs(10),
             grace: Duration::from_secs(2),
@@ -41,27 +60,97 @@ impl Default for ListenLimits {
     }
 }
 
-#[derive(Clone)]
-struct RequestLimit {
-    requests: Arc<Semaphore>,
-    time: Duration,
+/// Who sends a request. Set by the access control; without one, every caller is anonymous.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Caller {
+    #[default]
+    Anonymous,
+    HealthCheck,
+    /// It has sent the token.
+    Trusted,
 }
 
-pub(crate) fn bounded(routes: Router, limits: ListenLimits) -> Router {
-    let limit = RequestLimit { requests: Arc::new(Semaphore::new(limits.requests)), time: limits.request };
-    routes.layer(from_fn_with_state(limit, bound))
-}
-
-async fn bound(State(limit): State<RequestLimit>, request: Request, next: Next) -> Response {
-    let Ok(_taken) = limit.requests.try_acquire() else {
-        let mut answer =
-            error_response(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; retry in a second");
-        let second = HeaderValue::from_static("1");
-        let _ = answer.headers_mut().insert(RETRY_AFTER, second);
-        return answer;
-    };
-    match tokio::time::timeout(limit.time, next.run(request)).await {
-        Ok(answer) => answer,
-        Err(_) => error_response(StatusCode::REQUEST_TIMEOUT, "the request timed out"),
+impl Caller {
+    pub(crate) fn of(request: &Request) -> Self {
+        request.extensions().get().copied().unwrap_or_default()
     }
+}
+
+/// The limits that all requests to a listener share.
+#[derive(Clone)]
+pub(crate) struct RequestLimits {
+    requests: Arc<Semaphore>,
+    reserve: Arc<Semaphore>,
+    time: Duration,
+    pub(crate) bodies: RequestBodies,
+}
+
+impl RequestLimits {
+    pub(crate) fn of(limits: &ListenLimits) -> Self {
+        Self {
+            requests: Arc::new(Semaphore::new(limits.requests)),
+            reserve: Arc::new(Semaphore::new(limits.reserve)),
+            time: limits.request,
+            bodies: RequestBodies::of(limits),
+        }
+    }
+
+    /// Does the work of a request, unless too many do theirs.
+    pub(crate) async fn run<T>(
+        &self,
+        caller: Caller,
+        work: impl Future<Output = T> + Send,
+    ) -> Result<T, HttpRefusal> {
+        let permit = match (self.requests.try_acquire(), caller) {
+            (Ok(permit), _) => Some(permit),
+            (Err(_), Caller::HealthCheck) => None,
+            (Err(_), Caller::Trusted) => Some(self.reserve.try_acquire().map_err(|_| too_many())?),
+            (Err(_), Caller::Anonymous) => return Err(too_many()),
+        };
+        let done = tokio::time::timeout(self.time, work).await;
+        drop(permit);
+        done.map_err(|_| HttpRefusal::timed_out("the request timed out"))
+    }
+}
+
+fn too_many() -> HttpRefusal {
+    HttpRefusal::unavailable("too many requests at once; retry in a second")
+}
+
+/// Reads the body of a request, and then lets it take its turn.
+pub(crate) async fn limited(State(limits): State<RequestLimits>, request: Request, next: Next) -> Response {
+    let caller = Caller::of(&request);
+    let (parts, body) = request.into_parts();
+    let mut held = match limits.bodies.read(body, MAX_BODY_BYTES).await {
+        Ok(held) => held,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let body = Body::from(std::mem::take(&mut held.bytes));
+    let answer = limits.run(caller, next.run(Request::from_parts(parts, body))).await;
+    // The bytes count until the request is answered.
+    drop(held);
+    answer.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// Refuses requests for which there is no room.
+pub(crate) async fn admitted(request: Request, next: Next) -> Response {
+    let permit: Option<ConnectionPermit> = request.extensions().get().cloned();
+    let caller = Caller::of(&request);
+    let part = permit.map_or(RoomPart::Ordinary, |permit| match caller {
+        Caller::Trusted => permit.trust(),
+        Caller::Anonymous | Caller::HealthCheck => permit.part(),
+    });
+    let mut answer = match (part, caller) {
+        (RoomPart::Reserve, Caller::Anonymous | Caller::Trusted) => {
+            HttpRefusal::unavailable("too many connections at once; retry in a second").into_response()
+        }
+        (RoomPart::Ordinary | RoomPart::Trusted, _) | (RoomPart::Reserve, Caller::HealthCheck) => {
+            next.run(request).await
+        }
+    };
+    if part == RoomPart::Reserve {
+        // The next client needs the room.
+        let _ = answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
 }

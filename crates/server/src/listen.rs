@@ -7,8 +7,6 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,22 +15,18 @@ use axum::body::{Bytes, HttpBody};
 use axum::http::Request;
 use axum::response::Response;
 use axum::routing::future::RouteFuture;
-use hyper::server::conn::http1::Builder;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tower::Service;
 
-use crate::limits::{ListenLimits, bounded};
+use crate::connection::{ConnectionSettings, serve_connection};
+use crate::limits::ListenLimits;
+use crate::room::{ConnectionPermit, Room, WaitingConnections};
 
 /// How long nothing is accepted after an error, most likely for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// The permit of a connection. A WebSocket keeps it after its request has ended.
-pub(crate) type ConnectionPermit = Arc<OwnedSemaphorePermit>;
 
 /// Signals that the listener is about to end.
 #[derive(Clone, Debug)]
@@ -79,7 +73,7 @@ impl Listener {
             tokio::net::TcpListener::from_std(listener)?
         };
         let (end, ending) = ListenerEnd::channel();
-        let routes = bounded(routes(ending.clone()), limits);
+        let routes = routes(ending.clone());
         let served = runtime.spawn(accept(listener, routes, limits, ending));
         Ok(Self {
             address,
@@ -125,53 +119,46 @@ async fn accept(
     limits: ListenLimits,
     mut ending: ListenerEnd,
 ) {
-    let permits = Arc::new(Semaphore::new(limits.connections));
+    let room = Room::of(&limits);
+    let (open, mut closed) = mpsc::channel(1);
+    let mut waiting = WaitingConnections::default();
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        // Without a permit nothing is accepted: clients wait in the queue of the system.
-        let permit = tokio::select! {
-            permit = Arc::clone(&permits).acquire_owned() => permit,
-            () = ending.reached() => break,
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = ending.reached() => break,
         };
-        match (accepted, permit) {
-            (Ok((stream, _)), Ok(permit)) => {
-                let routes = PermittedRoutes { routes: routes.clone(), permit: Arc::new(permit) };
-                let header = limits.header;
-                let _ = connections.spawn(serve(stream, routes, header, ending.clone()));
-            }
-            _ => tokio::time::sleep(PAUSE).await,
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let permit = tokio::select! {
+            permit = room.enter(&mut waiting, open.clone()) => permit,
+            () = ending.reached() => break,
+        };
+        let Some(permit) = permit else { break };
+        let reserve = permit.in_reserve();
+        let routes = PermittedRoutes { routes: routes.clone(), permit };
+        let task = connections.spawn(serve(stream, routes, limits.header, ending.clone()));
+        if let Some(reserve) = reserve {
+            waiting.add(task, reserve);
         }
     }
-    drop(listener);
+    drop((listener, open));
     let all = async {
         while connections.join_next().await.is_some() {}
-        // WebSockets keep their permits after their requests have ended.
-        let many = u32::try_from(limits.connections).unwrap_or(u32::MAX);
-        drop(permits.acquire_many(many).await);
+        // WebSockets last longer than their requests. Nothing is ever sent: this waits for the last sender.
+        let _ = closed.recv().await;
     };
     drop(tokio::time::timeout(limits.grace, all).await);
 }
 
-async fn serve(stream: TcpStream, routes: PermittedRoutes, header: Duration, mut ending: ListenerEnd) {
+async fn serve(stream: TcpStream, routes: PermittedRoutes, head: Duration, mut ending: ListenerEnd) {
     // Answers are small and whole; nothing is gained by waiting for more to send.
     drop(stream.set_nodelay(true));
-    let mut http = Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(header);
-    let service = TowerToHyperService::new(routes);
-    let connection = http.serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection.with_upgrades());
-    tokio::select! {
-        // An error means that the connection is gone, so no answer can be sent.
-        _ = connection.as_mut() => return,
-        () = ending.reached() => {}
-    }
-    connection.as_mut().graceful_shutdown();
-    drop(connection.await);
+    let settings = ConnectionSettings { head, half_close: false };
+    serve_connection(stream, routes, settings, async move { ending.reached().await }).await;
 }
 
 #[derive(Clone)]
@@ -194,7 +181,8 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let _ = request.extensions_mut().insert(Arc::clone(&self.permit));
+        self.permit.begin();
+        let _ = request.extensions_mut().insert(self.permit.clone());
         self.routes.call(request)
     }
 }

@@ -4,20 +4,18 @@
 //! the HTTP parser to the routes. The health of steps is not checked.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1::Builder;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::api::Served;
-use crate::limits::{ListenLimits, bounded};
+use crate::connection::{ConnectionSettings, serve_connection};
+use crate::limits::ListenLimits;
 use crate::listen::{ListenerEnd, PermittedRoutes};
+use crate::room::{Room, WaitingConnections};
 use crate::server::{ServerSettings, guarded_routes};
 
 /// Bytes buffered in one direction.
@@ -31,7 +29,7 @@ pub struct OfflineServer<'o> {
     runtime: &'o Runtime,
     routes: Router,
     limits: ListenLimits,
-    permits: Arc<Semaphore>,
+    room: Room,
     /// Open web sockets end when this is dropped.
     _end: watch::Sender<()>,
 }
@@ -51,9 +49,9 @@ impl Offline {
         let (end, ending) = ListenerEnd::channel();
         OfflineServer {
             runtime: &self.0,
-            routes: bounded(guarded_routes(served, access, limits, ending), limits),
+            routes: guarded_routes(served, access, limits, ending),
             limits,
-            permits: Arc::new(Semaphore::new(limits.connections)),
+            room: Room::of(&limits),
             _end: end,
         }
     }
@@ -61,17 +59,14 @@ impl Offline {
 
 impl OfflineServer<'_> {
     /// The answer to a connection that sends these bytes and no more. `None` if it takes longer than
-    /// `patience`, or there are too many connections.
+    /// `patience`.
     pub fn answer(&self, sent: &[u8], patience: Duration) -> Option<Vec<u8>> {
-        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
-        let routes = PermittedRoutes { routes: self.routes.clone(), permit: Arc::new(permit) };
+        let mut others = WaitingConnections::default();
+        let permit = self.runtime.block_on(self.room.enter(&mut others, mpsc::channel(1).0))?;
+        let routes = PermittedRoutes { routes: self.routes.clone(), permit };
         let (near, far) = duplex(BUFFER_BYTES);
-        let mut http = Builder::new();
-        // `half_close`: the client has sent everything and still wants the answer.
-        http.timer(TokioTimer::new()).header_read_timeout(self.limits.header).half_close(true);
-        let service = TowerToHyperService::new(routes);
-        let connection = http.serve_connection(TokioIo::new(far), service);
-        let connection = connection.with_upgrades();
+        let settings = ConnectionSettings { head: self.limits.header, half_close: true };
+        let connection = serve_connection(far, routes, settings, std::future::pending());
         let (mut reading, mut writing) = split(near);
         let talk = async {
             let writes = async {
@@ -84,7 +79,7 @@ impl OfflineServer<'_> {
                 // The bytes before an error are the answer.
                 drop(reading.read_to_end(&mut answer).await);
             };
-            let (_, (), ()) = tokio::join!(connection, writes, reads);
+            let ((), (), ()) = tokio::join!(connection, writes, reads);
             answer
         };
         let talk = async { tokio::time::timeout(patience, talk).await };

@@ -8,11 +8,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use serde_json::Value;
 use undaunted_engine::catalog::{Catalog, FlowEntry, FlowStatus};
 use undaunted_engine::view::{FlowLine, FlowPage};
 
-use crate::answer::{HttpRefusal, json_of};
+use crate::answer::HttpRefusal;
 use crate::fields::Fields;
 
 /// The most flows on a page, and the default.
@@ -77,7 +76,7 @@ impl Query {
         })
     }
 
-    pub(crate) fn answer(&self, catalog: &Catalog) -> Value {
+    pub(crate) fn page(&self, catalog: &Catalog) -> FlowPage {
         let range = (Bound::Included(self.prefix.as_str()), Bound::Unbounded);
         let from = catalog.flows.range::<str, _>(range);
         let of = from.take_while(|(flow, _)| flow.starts_with(&self.prefix));
@@ -95,13 +94,13 @@ impl Query {
         let page: Vec<_> = rest.by_ref().take(self.limit.unwrap_or(usize::MAX)).collect();
         let more = rest.next().is_some();
         let next = page.last().filter(|_| more);
-        json_of(&FlowPage {
+        FlowPage {
             count: page.len(),
             flows: page.iter().map(|(flow, entry)| FlowLine::of(flow, entry)).collect(),
             total,
             has_more: more.then_some(true),
             next_cursor: next.map(|last| cursor(*last).write()),
-        })
+        }
     }
 
     fn wants(&self, flow: &str, entry: &FlowEntry) -> bool {

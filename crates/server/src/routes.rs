@@ -1,26 +1,28 @@
 //! The routes of the API.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::json;
 use undaunted_engine::view::CatalogView;
 
-use crate::answer::{HttpRefusal, error_response, json_of, json_response, put};
+use crate::answer::{HttpRefusal, error_response, json_of, json_response};
 use crate::api::Api;
-use crate::webhooks::{Deliver, webhooks};
+use crate::limits::{RequestLimits, limited};
+use crate::webhooks::{ResultReceiver, webhooks};
 use crate::{flows, socket, steps};
 
-/// The most bytes of a request body; webhooks have a limit of their own.
-const MAX_BODY_BYTES: usize = 4 << 20;
-
-pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
+pub(crate) fn routes(api: Api, results: Arc<dyn ResultReceiver>, limits: RequestLimits) -> Router {
     let step = get(steps::show).put(steps::update).delete(steps::remove);
     Router::new()
         .route("/health", get(health))
+        .route("/ready", get(ready))
         .route("/metrics", get(metrics))
         .route("/engine", get(catalog))
         .route("/engine/", get(catalog))
@@ -33,9 +35,11 @@ pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
         .route("/engine/flow/query", post(flows::query))
         .route("/engine/flow/{id}", get(flows::show))
         .route("/engine/ws", get(socket::connect))
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        // `limited` has read the body already.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(limits.clone(), limited))
         .with_state(api)
-        .merge(webhooks(deliver))
+        .merge(webhooks(results, limits))
         .method_not_allowed_fallback(wrong_method)
         .fallback(not_found)
 }
@@ -45,13 +49,23 @@ async fn health(State(api): State<Api>) -> Response {
         let pulse = served.host.store().pulse();
         pulse.map_err(|error| HttpRefusal::unavailable(error.to_string()))
     });
-    let mut shown = json!({ "service": "undaunted", "status": "healthy" });
-    let Err(refused) = pulse.await else {
-        return json_response(StatusCode::OK, &shown);
+    match pulse.await {
+        Ok(_) => json_response(StatusCode::OK, &json!({ "service": "undaunted", "status": "healthy" })),
+        Err(refused) => refused.into_response(),
+    }
+}
+
+/// Unlike `health`, it says whether the flows of the store run again.
+async fn ready(State(api): State<Api>) -> Response {
+    let host = api.host();
+    let why = if host.is_leaving() {
+        "the server is shutting down"
+    } else if host.has_recovered() {
+        return json_response(StatusCode::OK, &json!({ "service": "undaunted", "status": "ready" }));
+    } else {
+        "start-up recovery is not done"
     };
-    put(&mut shown, "status", Some("unhealthy"));
-    put(&mut shown, "error", Some(refused.error));
-    json_response(StatusCode::SERVICE_UNAVAILABLE, &shown)
+    HttpRefusal::unavailable(why).into_response()
 }
 
 async fn metrics(State(api): State<Api>) -> Result<Response, HttpRefusal> {

@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use axum::Router;
-use undaunted_runner::request::ArrivedResult;
+use axum::middleware::from_fn;
 
 use crate::api::{Api, Served};
 use crate::guard::{Access, guarded};
 use crate::health::{HealthChecks, check_steps};
-use crate::limits::ListenLimits;
+use crate::limits::{ListenLimits, RequestLimits, admitted};
 use crate::listen::{Listener, ListenerEnd};
 use crate::routes::routes;
 
@@ -24,10 +24,10 @@ pub(crate) fn guarded_routes(
     limits: ListenLimits,
     ending: ListenerEnd,
 ) -> Router {
-    let host = Arc::clone(&served.host);
-    let deliver = Arc::new(move |flow: &str, arrived: ArrivedResult| host.deliver(flow, &arrived));
+    let results = Arc::clone(&served.host);
     let api = Api::of(served, ending, limits.event);
-    guarded(routes(api, deliver), access)
+    let routes = routes(api, results, RequestLimits::of(&limits));
+    guarded(routes.layer(from_fn(admitted)), access)
 }
 
 #[derive(Clone, Debug, Default)]

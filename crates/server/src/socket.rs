@@ -8,15 +8,15 @@ use std::time::Duration;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Extension, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::answer::error_response;
+use crate::answer::{HttpRefusal, error_response};
 use crate::api::Api;
 use crate::follow::{Follower, refusal};
-use crate::listen::ConnectionPermit;
+use crate::room::ConnectionPermit;
 use crate::subscription::SubscriptionRequest;
 
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
@@ -37,10 +37,14 @@ pub(crate) async fn connect(
 ) -> Response {
     match upgrade {
         Ok(upgrade) => {
+            let Some(open) = permit.open_socket() else {
+                let busy = HttpRefusal::unavailable("too many WebSockets at once; retry later");
+                return busy.into_response();
+            };
             upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES).on_upgrade(
                 async move |socket| {
                     // It keeps the permit of its connection for as long as it lasts.
-                    let _permit = permit;
+                    let _permits = (permit, open);
                     ClientSession::of(api, socket).run().await;
                 },
             )

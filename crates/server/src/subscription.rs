@@ -19,8 +19,15 @@ pub(crate) enum SubscriptionRequest {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FollowedAggregate {
+    /// Steps, their health and the list of flows, as earlier clients know it.
     Engine,
+    /// The steps.
+    Catalog,
+    /// The health of steps, and the list of flows.
+    Partition,
     Flow(String),
+    /// All of these, and every flow.
+    Everything,
 }
 
 impl FollowedAggregate {
@@ -28,14 +35,22 @@ impl FollowedAggregate {
     pub(crate) fn id(&self) -> Value {
         match self {
             Self::Engine => json!(["engine"]),
+            Self::Catalog => json!(["catalog"]),
+            Self::Partition => json!(["partition"]),
             Self::Flow(flow) => json!(["flow", flow]),
+            Self::Everything => json!([]),
         }
     }
 
     fn read(parts: &Value) -> Option<Self> {
-        let parts = parts.as_array()?.iter().map(Value::as_str);
+        let none = Vec::new();
+        let parts = if parts.is_null() { &none } else { parts.as_array()? };
+        let parts = parts.iter().map(Value::as_str);
         match *parts.collect::<Option<Vec<_>>>()?.as_slice() {
+            [] => Some(Self::Everything),
             ["engine"] => Some(Self::Engine),
+            ["catalog"] => Some(Self::Catalog),
+            ["partition"] => Some(Self::Partition),
             ["flow", flow] if !flow.is_empty() => Some(Self::Flow(flow.to_owned())),
             _ => None,
         }
@@ -55,9 +70,16 @@ impl SubscriptionRequest {
         };
         match message.get("type").and_then(Value::as_str) {
             Some("subscribe") => {
-                let aggregate = data.get("aggregate_id").and_then(FollowedAggregate::read);
+                if data.get("aggregate_ids").is_some() {
+                    // Without this, the client would get everything.
+                    return Err(
+                        "`aggregate_ids` is not supported; subscribe with one `aggregate_id` each".to_owned()
+                    );
+                }
+                let wrong = "`aggregate_id` must be [\"catalog\"], [\"partition\"], [\"flow\", ID], [\"engine\"] or absent";
+                let aggregate = FollowedAggregate::read(data.get("aggregate_id").unwrap_or(&none));
                 Ok(Self::Subscribe {
-                    aggregate: aggregate.ok_or("`aggregate_id` must be [\"flow\", ID] or [\"engine\"]")?,
+                    aggregate: aggregate.ok_or(wrong)?,
                     types: types(data.get("event_types"))?,
                     sub_id,
                 })

@@ -18,7 +18,9 @@ use undaunted_runner::drive::{DriveError, JobResult};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{FlowHost, HostSettings, RecoveredFlows};
 use undaunted_runner::{breakers, with_causes};
-use undaunted_server::{Access, ChangeSignal, HttpServer, LogWriter, Metrics, Served, ServerSettings, Watch};
+use undaunted_server::{
+    Access, AllowedOrigins, ChangeSignal, HttpServer, LogWriter, Metrics, Served, ServerSettings, Watch,
+};
 use undaunted_store::StoreError;
 
 use super::run::current_directory;
@@ -53,6 +55,10 @@ pub(crate) struct ServeArgs {
     /// Allow steps to call only URLs that match this pattern, with `*` for any text; repeatable [default: all]
     #[arg(long, value_name = "PATTERN")]
     allow_endpoint: Vec<String>,
+
+    /// Allow pages of this origin, such as `http://localhost:3000`, to use the API; repeatable [default: none]
+    #[arg(long, value_name = "URL")]
+    allow_origin: Vec<String>,
 
     /// Give every HTTP step without a `breaker` setting one for its origin
     #[arg(long)]
@@ -158,10 +164,13 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access> {
         }
         None => environment::secret("UNDAUNTED_TOKEN")?,
     };
-    Ok(match token {
+    let origins = AllowedOrigins::of(args.allow_origin.iter().map(String::as_str));
+    let origins = origins.map_err(|wrong| CommandError::Usage(format!("--allow-origin {wrong}")))?;
+    let access = match token {
         Some(token) => Access::by_token(token),
         None => Access::local(public),
-    })
+    };
+    Ok(access.with_origins(origins))
 }
 
 /// Called for each flow that the event loop leaves.

@@ -90,6 +90,12 @@ impl Connection {
         Some(answer)
     }
 
+    /// The first line of an answer.
+    pub(crate) fn read_line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.0.read_line(&mut line).ok().map(|_| line)
+    }
+
     /// Whether the server closes the connection within this time.
     pub(crate) fn is_closed(&mut self, time: Duration) -> bool {
         self.0.get_ref().set_read_timeout(Some(time)).unwrap();

@@ -15,6 +15,7 @@ mod breakers_many;
 mod client;
 mod commands;
 mod events;
+mod front;
 mod killed;
 mod many;
 mod observed;

@@ -91,7 +91,7 @@ fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
     assert_eq!(many(json!({"statuses": ["active"], "limit": 3})), 25);
     assert_eq!(many(json!({"statuses": ["failed"]})), 25);
     assert_eq!(many(json!({"statuses": ["failed", "active"], "limit": 20})), 50);
-    assert_eq!(served.get("/engine/flow").is(200)["count"], 250);
+    assert_eq!(served.list().len(), 250);
     assert_eq!(many(json!({})), 250);
 
     // Flows that end between two pages move no other flow to another page.

@@ -196,7 +196,7 @@ fn a_request_that_is_too_large_or_too_slow_is_cut_and_others_are_answered() {
     let mut wide = Connection::open(address);
     wide.send_bytes(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ");
     wide.send_bytes(&vec![b'x'; 2 << 20]);
-    assert!(wide.read_answer().is_none_or(|answer| answer.status >= 400));
+    assert!(wide.read_answer().is_none_or(|answer| answer.status == 431));
     // A client that sends its request a byte at a time does not keep others from being answered.
     let slow: Vec<_> = (0..20)
         .map(|n| {

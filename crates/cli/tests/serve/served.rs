@@ -80,6 +80,10 @@ impl RunningServer {
         self.running.kill();
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.running.pid()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         self.running.signal(name);
     }
@@ -160,6 +164,12 @@ impl RunningServer {
     pub(crate) fn wait_for_completed(&self, many: usize) {
         let query = json!({"statuses": ["completed"], "limit": 1});
         Sandbox::wait_until("the end of all flows", || self.query(&query)["total"] == many);
+    }
+
+    /// All flows.
+    #[track_caller]
+    pub(crate) fn list(&self) -> Vec<Value> {
+        self.get("/engine/flow").is(200).as_array().unwrap().clone()
     }
 
     #[track_caller]

@@ -12,8 +12,8 @@ use undaunted_policy::FailureCause;
 use undaunted_store::{AppendError, StoreRequest, Version};
 
 use super::job_journal::JournalBatch;
-use super::message::AttemptReport;
-use super::{AfterCommit, DeliveryOutcome, DriveError, JobDriver, JobMessage, action_of};
+use super::message::{AttemptReport, TokenQuestion};
+use super::{AfterCommit, DeliveryOutcome, DriveError, JobDriver, JobMessage, TokenOwner, action_of};
 use crate::executor::{failed, of_command, of_items};
 use crate::request::ReadRequest;
 use crate::{ArrivedResult, ExecutorMessage, breakers, failpoint};
@@ -25,6 +25,10 @@ impl JobDriver<'_> {
             JobMessage::Executor(message) => self.handle_executor_message(message)?,
             JobMessage::Outputs(read) => self.handle_outputs(read)?,
             JobMessage::Reported(report) => self.handle_report(report),
+            JobMessage::FindToken(TokenQuestion { step, token, reply }) => {
+                // The sender may no longer wait.
+                let _ = reply.send(TokenOwner::Here(find_token(&self.job, &step, &token)));
+            }
             JobMessage::Interrupt => self.interrupted(),
             JobMessage::Cancel => self.decide(&Input::Cancel),
             JobMessage::PassOn(signal) => self.pass_on(signal),

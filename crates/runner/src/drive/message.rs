@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use undaunted_engine::task::TokenStatus;
 use undaunted_store::{AppendError, Findings, StoreError, Version};
 
 use super::results::MapOutputs;
 use crate::{ArrivedResult, ClaimedJob, ExecutorMessage, JournalError, KeeperError, KeeperRefusal, Secrets};
+
+/// How long a sender of a message waits for the answer of a loop.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) enum JobMessage {
     /// The batch up to a version is on disk, with the versions the journals have reached; or why it is not.
@@ -18,6 +22,7 @@ pub(super) enum JobMessage {
     /// The outputs of the items of the map, which a later command refers to.
     Outputs(Result<MapOutputs, JournalError>),
     Reported(AttemptReport),
+    FindToken(TokenQuestion),
     Interrupt,
     Cancel,
     /// Cancel, and give this signal to the running programs; the second time, kill them.
@@ -29,6 +34,21 @@ pub(super) enum JobMessage {
 pub(super) struct AttemptReport {
     pub(super) arrived: ArrivedResult,
     pub(super) reply: Sender<DeliveryOutcome>,
+}
+
+/// Asks which attempt of a job a receipt token belongs to.
+#[derive(Debug)]
+pub(super) struct TokenQuestion {
+    pub(super) step: String,
+    pub(super) token: String,
+    pub(super) reply: Sender<TokenOwner>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenOwner {
+    Here(TokenStatus),
+    /// The job does not run in this loop.
+    Elsewhere,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +66,9 @@ impl JobMessage {
             Self::Reported(report) => {
                 // The sender may no longer wait.
                 let _ = report.reply.send(DeliveryOutcome::Elsewhere);
+            }
+            Self::FindToken(question) => {
+                let _ = question.reply.send(TokenOwner::Elsewhere);
             }
             // The process that resumes the job does not need these messages.
             Self::Stored(..)
@@ -123,10 +146,18 @@ impl LoopHandle {
         drop(self.sender.send(Message::Add(Box::new(claimed), secrets)));
     }
 
+    /// Which attempt of a job a receipt token belongs to. None if the loop did not answer.
+    pub fn find_token(&self, job: &str, step: &str, token: &str) -> Option<TokenOwner> {
+        let (reply, answer) = channel();
+        let (step, token) = (step.to_owned(), token.to_owned());
+        let question = JobMessage::FindToken(TokenQuestion { step, token, reply });
+        drop(self.sender.send(Message::Job(job.into(), question)));
+        answer.recv_timeout(PATIENCE).ok()
+    }
+
     /// Delivers the result of an attempt, and waits until it is on disk. None if the loop did not answer;
     /// then the sender should send the result again.
     pub fn deliver(&self, job: &str, arrived: ArrivedResult) -> Option<DeliveryOutcome> {
-        const PATIENCE: Duration = Duration::from_secs(30);
         self.deliver_later(job, arrived).recv_timeout(PATIENCE).ok()
     }
 

@@ -29,7 +29,7 @@ mod sub_flows;
 pub(crate) use running::JobContext;
 
 pub use event_loop::{EventLoop, JobResult, WatchJobs, in_background};
-pub use message::{DeliveryOutcome, DriveError, LoopHandle, Notifier};
+pub use message::{DeliveryOutcome, DriveError, LoopHandle, Notifier, TokenOwner};
 pub use observe::{NoJobObserver, Observer, StoreOutage};
 pub use results::{ItemResult, ResultStatus, read_results};
 pub use running::Services;

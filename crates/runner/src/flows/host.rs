@@ -12,7 +12,7 @@ use undaunted_engine::workflow::{Operator, WorkflowMode};
 use undaunted_store::{ClaimError, Store};
 
 use crate::catalog::CheckedSteps;
-use crate::drive::{DeliveryOutcome, EventLoop, LoopHandle, Observer, in_background};
+use crate::drive::{DeliveryOutcome, EventLoop, LoopHandle, Observer, TokenOwner, in_background};
 use crate::executor::is_there;
 use crate::{
     ArrivedResult, CatalogHandle, ClaimedJob, Endpoints, JobResult, JournalError, Secrets, Services,
@@ -47,6 +47,7 @@ pub struct FlowHost {
     /// The flows it runs, without sub-flows.
     here: Arc<Mutex<BTreeSet<String>>>,
     leaving: AtomicBool,
+    recovered: AtomicBool,
     running: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -81,6 +82,7 @@ impl FlowHost {
             plans,
             here,
             leaving: AtomicBool::new(false),
+            recovered: AtomicBool::new(false),
             running: Mutex::new(Some(running)),
         }
     }
@@ -116,6 +118,15 @@ impl FlowHost {
         self.leaving.load(Ordering::Acquire)
     }
 
+    pub(super) fn note_recovered(&self) {
+        self.recovered.store(true, Ordering::Release);
+    }
+
+    /// Whether the flows of the store were examined after the start.
+    pub fn has_recovered(&self) -> bool {
+        self.recovered.load(Ordering::Acquire)
+    }
+
     pub(super) fn run_here(&self, claimed: ClaimedJob, secrets: Secrets) {
         locked(&self.here).insert(claimed.job.id().to_owned());
         self.event_loop.add(claimed, secrets);
@@ -136,6 +147,21 @@ impl FlowHost {
 }
 
 impl FlowHost {
+    /// Whether a step of a flow has given out this token. Nothing is changed. None if that cannot be found out
+    /// now.
+    pub fn knows_token(&self, flow: &str, step: &str, token: &str) -> Option<bool> {
+        match self.event_loop.find_token(flow, step, token)? {
+            TokenOwner::Here(found) => Some(found != TokenStatus::Unknown),
+            TokenOwner::Elsewhere => match journal::load(&*self.store, flow, &self.plans) {
+                Ok(job) if job.workflow().mode == WorkflowMode::Flow => {
+                    Some(find_token(&job, step, token) != TokenStatus::Unknown)
+                }
+                Ok(_) | Err(JournalError::NotFound { .. }) => Some(false),
+                Err(_) => None,
+            },
+        }
+    }
+
     /// Delivers a result to the process that runs the flow. None if it could not be recorded; then the sender
     /// should send it again.
     pub fn deliver(&self, flow: &str, arrived: &ArrivedResult) -> Option<DeliveryOutcome> {

@@ -63,6 +63,7 @@ impl FlowHost {
             }
             self.recover_group(group, &mut recovered)?;
         }
+        self.note_recovered();
         Ok(recovered)
     }
 

@@ -96,11 +96,66 @@ fn with_a_token_every_client_that_sends_it_is_answered_under_any_host_name() {
     assert_eq!(get(address, &[host, "Authorization: Bearer s3cret"]), 200);
     assert_eq!(get(address, &[host, "authorization: bearer s3cret"]), 200);
     let open = |method, path| say(address, &request(method, path, &[host], "")).0;
-    assert_eq!(open("GET", "/health"), 200);
+    for path in ["/health", "/ready"] {
+        assert_eq!((open("GET", path), open("HEAD", path)), (200, 200));
+    }
     assert_eq!(open("POST", "/webhook/a/b/c"), 200);
     assert_eq!(open("GET", "/webhook/a/b/c"), 401);
     assert_eq!(open("POST", "/health"), 401);
     assert_eq!(open("GET", "/metrics"), 401);
+}
+
+#[test]
+fn a_page_of_an_allowed_origin_is_answered_and_its_browser_is_told_so() {
+    let origins = || AllowedOrigins::of(["http://localhost:3000", "https://Flows.example.org/"]).unwrap();
+    let local = listening(Access::local(None).with_origins(origins()));
+    let closed = listening(Access::by_token("s3cret".to_owned()).with_origins(origins()));
+    let asks = |origin: &str| format!("Origin: {origin}");
+    let preflight = |server: &Listener, origin: &str| {
+        let headers = [
+            "Host: localhost",
+            &asks(origin),
+            "Access-Control-Request-Method: POST",
+            "Access-Control-Request-Headers: content-type",
+        ];
+        say(server.address(), &request("OPTIONS", "/engine/flow", &headers, ""))
+    };
+    for origin in ["http://localhost:3000", "https://flows.example.org"] {
+        for server in [&local, &closed] {
+            let (status, head, _) = preflight(server, origin);
+            assert_eq!(status, 204);
+            for line in [
+                &*format!("access-control-allow-origin: {origin}"),
+                "access-control-allow-methods: get, head, post, put, delete",
+                "access-control-allow-headers: authorization, content-type",
+                "vary: origin",
+            ] {
+                assert!(head.contains(line), "no `{line}` in {head}");
+            }
+        }
+        let page = ["Host: localhost", &asks(origin)];
+        for (server, status) in [(&local, 200), (&closed, 401)] {
+            // The page is to see errors, too.
+            let (found, head, _) = say(server.address(), &request("GET", "/engine", &page, ""));
+            assert_eq!(found, status);
+            assert!(head.contains(&format!("access-control-allow-origin: {origin}")), "{head}");
+        }
+        let foreign = ["Host: evil.example.org", &asks(origin)];
+        assert_eq!(say(local.address(), &request("GET", "/engine", &foreign, "")).0, 403);
+    }
+    for origin in
+        ["http://localhost:3001", "https://localhost:3000", "null", "http://localhost:3000.evil.org", "*"]
+    {
+        for (server, status) in [(&local, 403), (&closed, 401)] {
+            let (found, head, _) = preflight(server, origin);
+            assert_eq!(found, status, "{origin}");
+            assert!(!head.contains("access-control") && head.contains("vary: origin"), "{head}");
+        }
+        let page = ["Host: localhost", &asks(origin)];
+        assert_eq!(say(local.address(), &request("GET", "/engine", &page, "")).0, 403, "{origin}");
+        let twice = ["Host: localhost", "Origin: http://localhost:3000", &asks(origin)];
+        assert_eq!(say(local.address(), &request("GET", "/engine", &twice, "")).0, 403, "{origin}");
+    }
 }
 
 #[test]

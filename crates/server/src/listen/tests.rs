@@ -1,22 +1,44 @@
 //! The bounds of a listener, reached over real sockets.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
-use axum::routing::get;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
 use tokio::sync::Notify;
 
 use super::*;
-use crate::answer::error_response;
-use crate::fixture::{hear, request, say};
+use crate::fixture::{request, say};
+use crate::guard::{Access, guarded};
+use crate::limits::{RequestLimits, admitted, limited};
 
 const LOCAL: &[&str] = &["Host: localhost"];
 
 fn listen(limits: ListenLimits, routes: Router) -> Listener {
+    listen_with(limits, routes, Access::default())
+}
+
+fn listen_with(limits: ListenLimits, routes: Router, access: Access) -> Listener {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    Listener::start(listener, limits, |_| routes).unwrap()
+    let routes = routes
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(RequestLimits::of(&limits), limited))
+        .layer(from_fn(admitted));
+    Listener::start(listener, limits, |_| guarded(routes, access)).unwrap()
+}
+
+/// Answers with the length of the body.
+fn counting() -> Router {
+    Router::new().fallback(async |body: Bytes| body.len().to_string())
+}
+
+/// A connection over which this was sent.
+fn sent(server: &Listener, text: &str) -> std::net::TcpStream {
+    let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+    stream.write_all(text.as_bytes()).unwrap();
+    stream
 }
 
 /// A route that reports that it was reached, and answers when it is released.
@@ -54,21 +76,122 @@ fn requests_beyond_the_limit_get_503_and_a_retry_after() {
 }
 
 #[test]
-fn connections_beyond_the_limit_wait_for_a_permit() {
-    let (routes, reached, open) = gated();
-    let limits = ListenLimits { connections: 1, ..ListenLimits::default() };
-    let server = listen(limits, routes);
+fn without_room_only_health_checks_and_callers_with_the_token_are_answered() {
+    let limits = ListenLimits { connections: 2, reserve: 2, ..ListenLimits::default() };
+    let server = listen_with(limits, counting(), Access::by_token("s3cret".to_owned()));
     let address = server.address();
-    let first = std::thread::spawn(move || say(address, &request("GET", "/wait", LOCAL, "")));
+    let ask = |method: &str, path: &str, headers: &[&str]| say(address, &request(method, path, headers, ""));
+    // They take all the room there is for clients without the token.
+    let idle: Vec<_> = (0..2).map(|_| sent(&server, "POST /webhook/a/b/c HTTP/1.1\r\n")).collect();
+    // Clients that say nothing at all are disconnected when others come.
+    let silent: Vec<_> = (0..8).map(|_| sent(&server, "")).collect();
+    for _ in 0..5 {
+        let (status, head, body) = ask("POST", "/webhook/a/b/c", LOCAL);
+        assert_eq!((status, body["status"].as_u64()), (503, Some(503)));
+        assert!(head.contains("retry-after: 1") && head.contains("connection: close"), "{head}");
+        assert_eq!(ask("GET", "/health", LOCAL).0, 200);
+        assert_eq!(ask("HEAD", "/ready", LOCAL).0, 200);
+        assert_eq!(ask("GET", "/engine", &["Host: x", "Authorization: Bearer s3cret"]).0, 200);
+        assert_eq!(ask("GET", "/engine", LOCAL).0, 401);
+    }
+    drop((idle, silent));
+    while ask("POST", "/webhook/a/b/c", LOCAL).0 != 200 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn callers_with_the_token_take_no_room_of_others() {
+    let limits = ListenLimits { connections: 2, reserve: 1, ..ListenLimits::default() };
+    let server = listen_with(limits, counting(), Access::by_token("s3cret".to_owned()));
+    let known = "GET /a HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer s3cret\r\n\r\n";
+    // Half as many as without the token, and each keeps its connection.
+    let mut open = sent(&server, known);
+    let _ = open.read(&mut [0; 64]).unwrap();
+    let others: Vec<_> = (0..2).map(|_| sent(&server, "POST /webhook/a/b/c HTTP/1.1\r\n")).collect();
+    open.write_all(known.as_bytes()).unwrap();
+    assert!(open.read(&mut [0; 64]).unwrap() > 0);
+    drop(others);
+}
+
+#[test]
+fn slow_bodies_time_out_and_keep_nobody_from_being_answered() {
+    let limits =
+        ListenLimits { requests: 1, body_pause: Duration::from_millis(300), ..ListenLimits::default() };
+    let server = listen(limits, counting());
+    let head =
+        "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
+    let mut slow: Vec<_> = (0..20).map(|_| sent(&server, head)).collect();
+    assert_eq!(say(server.address(), &request("GET", "/y", LOCAL, "")).0, 200);
+    for slow in &mut slow {
+        let mut answer = [0; 12];
+        slow.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 408");
+    }
+}
+
+#[test]
+fn the_bytes_of_all_bodies_together_are_bounded() {
+    let (reached, open) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tell, gate) = (Arc::clone(&reached), Arc::clone(&open));
+    let wait = async move |body: Bytes| {
+        tell.notify_one();
+        gate.notified().await;
+        body.len().to_string()
+    };
+    let routes = Router::new().route("/wait", post(wait)).fallback_service(counting());
+    let server = listen(ListenLimits { body_bytes: 100, ..ListenLimits::default() }, routes);
+    let address = server.address();
+    let json = ["Host: localhost", "Content-Type: application/json"];
+    let first = std::thread::spawn(move || say(address, &request("POST", "/wait", &json, &"1".repeat(60))));
+    // The body counts until its request is answered.
     wait_for(&reached);
-    let mut second = std::net::TcpStream::connect(address).unwrap();
-    second.write_all(request("GET", "/now", LOCAL, "").as_bytes()).unwrap();
-    second.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    assert!(second.read(&mut [0; 1]).is_err(), "it was let in");
+    let send = |many: usize| say(address, &request("POST", "/now", &json, &"1".repeat(many)));
+    let (status, head, body) = send(60);
+    assert_eq!((status, body["status"].as_u64()), (503, Some(503)));
+    assert!(head.contains("retry-after: 1"), "{head}");
+    assert_eq!(send(40).0, 200);
     open.notify_one();
     assert_eq!(first.join().unwrap().0, 200);
-    second.set_read_timeout(None).unwrap();
-    assert_eq!(hear(&mut second).0, 200);
+    while send(60).0 != 200 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_malformed_head_gets_an_error_in_json() {
+    let limits = ListenLimits { header: Duration::from_millis(300), ..ListenLimits::default() };
+    let server = listen(limits, counting());
+    let long = "x".repeat(80 << 10);
+    let cases = [
+        (400, "nonsense\r\n\r\n".to_owned()),
+        (400, "GET\r\n\r\n".to_owned()),
+        (400, "GET / HTTP/1.1\r\nno colon\r\n\r\n".to_owned()),
+        (400, "GET / HTTP/1.1\r\nX\u{1}: y\r\n\r\n".to_owned()),
+        (400, "GET / HTTP/9.9\r\nHost: localhost\r\n\r\n".to_owned()),
+        (400, "G\u{7f}T / HTTP/1.1\r\n\r\n".to_owned()),
+        (400, "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_owned()),
+        (400, "POST / HTTP/1.1\r\nContent-Length: many\r\n\r\n".to_owned()),
+        (431, format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {long}")),
+        (431, format!("GET /{long}")),
+        (431, format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(200))),
+        (505, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned()),
+        (408, "GET / HTTP/1.1\r\nHost: loc".to_owned()),
+    ];
+    for (expected, text) in cases {
+        let (status, head, body) = say(server.address(), &text);
+        let shown = &text[..text.len().min(60)];
+        assert_eq!((status, body["status"].as_u64()), (expected, Some(expected.into())), "{shown:?}: {head}");
+        assert!(!body["error"].as_str().unwrap().is_empty());
+        assert!(head.contains("content-type: application/json"), "{head}");
+    }
+    // A request before it, over the same connection, is answered as usual.
+    let both = "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n\r\n";
+    let mut answers = String::new();
+    let _ = sent(&server, both).read_to_string(&mut answers);
+    let (first, second) = answers.split_at(answers.rfind("HTTP/1.1").unwrap());
+    assert!(first.starts_with("HTTP/1.1 200") && first.ends_with("\r\n\r\n0"), "{first}");
+    assert!(second.starts_with("HTTP/1.1 400") && second.ends_with("\"status\":400}"), "{second}");
 }
 
 #[test]
@@ -125,14 +248,15 @@ fn no_client_delays_a_shutdown_for_long() {
 
 #[test]
 fn a_body_beyond_the_limit_gets_413_in_json() {
-    let taken = async |body: Result<String, axum::extract::rejection::StringRejection>| match body {
-        Ok(_) => error_response(StatusCode::OK, ""),
-        Err(wrong) => error_response(wrong.status(), &wrong.body_text()),
-    };
-    let routes = Router::new().fallback(taken).layer(DefaultBodyLimit::max(10));
-    let server = listen(ListenLimits::default(), routes);
-    let send = |body: &str| say(server.address(), &request("POST", "/", LOCAL, body));
-    assert_eq!(send("0123456789").0, 200);
-    let (status, _, body) = send("0123456789x");
+    let server = listen(ListenLimits::default(), counting());
+    let json = ["Host: localhost", "Content-Type: application/json"];
+    let send = |many: usize| say(server.address(), &request("POST", "/", &json, &"1".repeat(many)));
+    assert_eq!(send(4 << 20).0, 200);
+    let (status, _, body) = send((4 << 20) + 1);
     assert_eq!((status, body["status"].as_u64()), (413, Some(413)));
+    let chunked = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let (status, _, body) = say(server.address(), &format!("{chunked}zz\r\n"));
+    assert_eq!((status, body["status"].as_u64()), (400, Some(400)));
+    let large = format!("{chunked}{:x}\r\n{}", 5 << 20, "1".repeat(5 << 20));
+    assert_eq!(say(server.address(), &large).0, 413);
 }

@@ -167,8 +167,8 @@ fn a_flow_is_shown_with_its_labels_and_listed() {
     });
     test_server.catalog.flush().unwrap();
     let (status, listed) = test_server.get("/engine/flow");
-    assert_eq!((status, &listed["count"]), (200, &json!(1)));
-    assert_eq!(listed["flows"][0]["id"], "wf-2");
+    assert_eq!((status, listed.as_array().unwrap().len()), (200, 1));
+    assert_eq!((&listed[0]["id"], &listed[0]["digest"]["status"]), (&json!("wf-2"), &json!("active")));
     let (status, found) = test_server.post("/engine/flow/query", &json!({"id_prefix": "wf"}));
     assert_eq!((status, &found["count"]), (200, &json!(1)));
     let _ = refused(test_server.ask("POST", "/engine/flow/query", ""), 400);
@@ -184,6 +184,13 @@ fn a_flow_is_shown_with_its_labels_and_listed() {
 fn health_metrics_and_results_are_answered_and_unknown_addresses_are_refused_in_json() {
     let test_server = TestServer::start();
     assert_eq!(test_server.get("/health"), (200, json!({"service": "undaunted", "status": "healthy"})));
+    // HEAD is answered where GET is, with the same head and no body.
+    for (path, status) in [("/health", 200), ("/ready", 503), ("/engine/flow", 200), ("/engine/flow/x", 404)]
+    {
+        let found = test_server.ask("HEAD", path, "");
+        assert_eq!(found, (status, Value::String(String::new())), "{path}");
+        assert_eq!(test_server.get(path).0, status);
+    }
     let (status, text) = test_server.get("/metrics");
     assert_eq!(status, 200);
     assert!(text.as_str().unwrap().contains("undaunted_flows{status=\"active\"} 0"));
@@ -203,6 +210,32 @@ fn health_metrics_and_results_are_answered_and_unknown_addresses_are_refused_in_
     );
     let (status, _, body) = crate::fixture::say(test_server.server.address(), &plain);
     let _ = refused((status, body), 415);
+}
+
+#[test]
+fn a_server_is_ready_once_its_flows_were_recovered_and_healthy_before() {
+    let test_server = TestServer::start();
+    assert_eq!(test_server.get("/health").0, 200);
+    let why = refused(test_server.get("/ready"), 503);
+    assert!(why.contains("recovery"), "{why}");
+    let _ = test_server.host.recover().unwrap();
+    assert_eq!(test_server.get("/ready"), (200, json!({"service": "undaunted", "status": "ready"})));
+    test_server.host.interrupt();
+    let why = refused(test_server.get("/ready"), 503);
+    assert!(why.contains("shutting down"), "{why}");
+    assert_eq!(test_server.get("/health").0, 200);
+}
+
+#[test]
+fn the_token_of_a_webhook_is_checked_before_its_body_is_read() {
+    let test_server = TestServer::start();
+    let head = "POST /webhook/f/s/unknown HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16000000\r\n\r\n";
+    let mut stream = std::net::TcpStream::connect(test_server.server.address()).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    // Nothing of the body was sent.
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 404");
 }
 
 #[test]

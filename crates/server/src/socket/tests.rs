@@ -8,8 +8,7 @@ use undaunted_engine::catalog::CatalogEvent;
 use undaunted_policy::FailureCause;
 
 use super::*;
-use crate::fixture::TestServer;
-use crate::fixture::{TestFlow, text};
+use crate::fixture::{T0, TestFlow, TestServer, text};
 use crate::limits::ListenLimits;
 use crate::server::ServerSettings;
 
@@ -26,6 +25,11 @@ enum Heard {
 
 impl Client {
     fn of(test_server: &TestServer) -> Self {
+        Self::try_of(test_server).unwrap()
+    }
+
+    /// `None` if the server refuses it.
+    fn try_of(test_server: &TestServer) -> Option<Self> {
         let mut stream = TcpStream::connect(test_server.server.address()).unwrap();
         stream.set_nodelay(true).unwrap();
         let head = "GET /engine/ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -37,8 +41,7 @@ impl Client {
             stream.read_exact(&mut byte).unwrap();
             answer.extend(byte);
         }
-        assert!(answer.starts_with(b"HTTP/1.1 101"), "{answer:?}");
-        Self(stream)
+        answer.starts_with(b"HTTP/1.1 101").then(|| Self(stream))
     }
 
     fn frame(&mut self, kind: u8, body: &[u8]) {
@@ -218,19 +221,12 @@ fn one_socket_follows_several_and_only_what_it_asked_for() {
 #[test]
 fn the_catalog_is_followed_as_the_engine() {
     let test_server = TestServer::start();
-    let register = |id: &str| {
-        test_server.catalog.note(CatalogEvent::StepRegistered {
-            id: id.to_owned(),
-            definition: json!({"id": id}).to_string(),
-        });
-        test_server.catalog.flush().unwrap();
-    };
-    register("a");
+    register(&test_server, "a");
     let mut client = Client::of(&test_server);
     let answer = client.subscribe(&json!({"aggregate_id": ["engine"]}));
     assert_eq!(answer["data"]["steps"], json!({"a": {"id": "a"}}));
     assert_eq!(answer["sequence"], 2);
-    register("b");
+    register(&test_server, "b");
     let event = client.hear();
     assert_eq!(event["type"], "step_registered");
     assert_eq!(event["data"]["step"]["id"], "b");
@@ -238,19 +234,113 @@ fn the_catalog_is_followed_as_the_engine() {
     assert_eq!(event["id"], json!(["engine"]));
 }
 
+fn register(test_server: &TestServer, id: &str) {
+    let (id, definition) = (id.to_owned(), json!({"id": id}).to_string());
+    test_server.catalog.note(CatalogEvent::StepRegistered { id, definition });
+    test_server.catalog.flush().unwrap();
+}
+
+fn activate(test_server: &TestServer, flow: &str) {
+    let (flow, labels) = (flow.to_owned(), Vec::new());
+    test_server.catalog.note(CatalogEvent::FlowActivated { flow, since: T0, labels, parent: None });
+    test_server.catalog.flush().unwrap();
+}
+
+/// As the page of the original subscribes: the steps over one socket, their health and flows over another.
+#[test]
+fn the_catalog_and_the_partition_are_followed_on_their_own() {
+    let test_server = TestServer::start();
+    register(&test_server, "a");
+    let [mut catalog, mut partition] = ["catalog", "partition"].map(|aggregate| {
+        let mut client = Client::of(&test_server);
+        let answer = client.subscribe(&json!({"aggregate_id": [aggregate], "event_types": null}));
+        assert_eq!((&answer["type"], &answer["id"]), (&json!("subscribed"), &json!([aggregate])));
+        assert_eq!(answer["data"].get("steps").is_some(), aggregate == "catalog");
+        assert_eq!(answer["data"].get("health").is_some(), aggregate == "partition");
+        (client, answer["data"].clone())
+    });
+    assert_eq!(catalog.1["steps"], json!({"a": {"id": "a"}}));
+    assert_eq!(partition.1["health"], json!({"a": {"status": "unknown"}}));
+    activate(&test_server, "f");
+    register(&test_server, "b");
+    activate(&test_server, "g");
+    let told = |event: &Value| format!("{} {} {}", event["type"], event["id"], event["sequence"]);
+    assert_eq!(told(&catalog.0.hear()), r#""step_registered" ["catalog"] 3"#);
+    assert_eq!(told(&partition.0.hear()), r#""flow_activated" ["partition"] 2"#);
+    assert_eq!(told(&partition.0.hear()), r#""flow_activated" ["partition"] 4"#);
+}
+
+#[test]
+fn a_subscription_waits_for_a_flow_that_does_not_exist_yet() {
+    let test_server = TestServer::start();
+    let mut client = Client::of(&test_server);
+    let answer = client.subscribe(&json!({"aggregate_id": ["flow", "wf-1"]}));
+    let expected = json!({"type": "subscribed", "id": ["flow", "wf-1"], "data": {}, "sequence": 1});
+    assert_eq!(answer, expected);
+    let mut test_flow = flow(&test_server, "wf-1");
+    finish(&mut test_flow);
+    assert_eq!(client.until("flow_completed"), test_flow.events());
+    // A job that is no flow never becomes one.
+    let _list = TestFlow::on(test_server.store.clone(), "list", "commands: [{shell: 'true'}]");
+    let answer = client.subscribe(&json!({"aggregate_id": ["flow", "list"]}));
+    assert_eq!((&answer["type"], &answer["status"]), (&json!("error"), &json!(404)));
+}
+
+#[test]
+fn a_subscription_without_an_aggregate_follows_everything() {
+    let test_server = TestServer::start();
+    let mut before = flow(&test_server, "before");
+    let known = before.events().len();
+    for asked in [json!({}), json!({"aggregate_id": null}), json!({"aggregate_id": [], "sub_id": "all"})] {
+        let mut client = Client::of(&test_server);
+        let answer = client.subscribe(&asked);
+        assert_eq!((&answer["type"], &answer["id"]), (&json!("subscribed"), &json!([])));
+        assert_eq!(answer["sub_id"], asked["sub_id"]);
+    }
+    let mut client = Client::of(&test_server);
+    let answer = client.subscribe(&json!({}));
+    assert_eq!(answer["data"]["steps"], json!({}));
+    register(&test_server, "a");
+    let _list = TestFlow::on(test_server.store.clone(), "list", "commands: [{shell: 'true'}]");
+    let mut after = flow(&test_server, "after");
+    for flow in [&mut before, &mut after] {
+        finish(flow);
+    }
+    let expected = 1 + before.events().len() - known + after.events().len();
+    let heard: Vec<Value> = (0..expected).map(|_| client.hear()).collect();
+    let of = |id: &Value| heard.iter().filter(|it| it["id"] == *id).cloned().collect::<Vec<_>>();
+    assert_eq!(of(&json!(["flow", "before"])), before.events()[known..]);
+    assert_eq!(of(&json!(["flow", "after"])), after.events());
+    assert_eq!(of(&json!(["catalog"]))[0]["type"], "step_registered");
+}
+
+#[test]
+fn more_sockets_than_allowed_get_503_and_other_requests_are_answered() {
+    let test_server = TestServer::with(ServerSettings {
+        limits: ListenLimits { connections: 4, sockets: 2, ..ListenLimits::default() },
+        ..ServerSettings::default()
+    });
+    let mut clients = vec![Client::of(&test_server), Client::of(&test_server)];
+    assert!(Client::try_of(&test_server).is_none());
+    assert_eq!(test_server.get("/health").0, 200);
+    assert_eq!(test_server.get("/engine").0, 200);
+    drop(clients.pop());
+    while Client::try_of(&test_server).is_none() {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn an_invalid_message_gets_an_error_and_the_socket_stays_open() {
     let test_server = TestServer::start();
     let _scene = flow(&test_server, "wf-1");
     let mut client = Client::of(&test_server);
-    let unknown = client.subscribe(&json!({"aggregate_id": ["flow", "unknown"]}));
-    assert_eq!((&unknown["type"], &unknown["status"]), (&json!("error"), &json!(404)));
-    assert_eq!(unknown["id"], json!(["flow", "unknown"]));
     for wrong in [
         json!(null),
         json!([]),
-        json!({"type": "subscribe"}),
         json!({"type": "subscribe", "data": {"aggregate_id": "flow"}}),
+        json!({"type": "subscribe", "data": {"aggregate_id": ["nodes"]}}),
+        json!({"type": "subscribe", "data": {"aggregate_ids": [["flow", "wf-1"]]}}),
         json!({"type": "subscribe", "data": {"aggregate_id": ["flow"]}}),
         json!({"type": "subscribe", "data": {"aggregate_id": ["flow", ""]}}),
         json!({"type": "subscribe", "data": {"aggregate_id": ["engine"], "event_types": "x"}}),
@@ -285,7 +375,7 @@ fn an_oversized_message_closes_the_socket_and_so_does_a_shutdown() {
 #[test]
 fn a_client_that_reads_nothing_is_disconnected() {
     let test_server = TestServer::with(ServerSettings {
-        limits: ListenLimits { connections: 1, event: Duration::from_millis(100), ..ListenLimits::default() },
+        limits: ListenLimits { sockets: 1, event: Duration::from_millis(100), ..ListenLimits::default() },
         ..ServerSettings::default()
     });
     let large = format!("x: {}", "x".repeat(1 << 20));
@@ -297,7 +387,12 @@ fn a_client_that_reads_nothing_is_disconnected() {
         client.say(&json!({"type": "subscribe", "data": {"aggregate_id": ["flow", "wf-1"]}}));
     }
     // Another client gets its permit, although the first has read nothing.
-    let _other = Client::of(&test_server);
+    let _other = loop {
+        if let Some(other) = Client::try_of(&test_server) {
+            break other;
+        }
+        std::thread::yield_now();
+    };
     let mut heard = 0_usize;
     let mut piece = vec![0; 1 << 16];
     while let Ok(more @ 1..) = client.0.read(&mut piece) {
