@@ -77,12 +77,9 @@ pub(crate) async fn serve_connection<I>(
 fn unanswered(error: &hyper::Error) -> Option<StatusCode> {
     if error.is_timeout() {
         Some(StatusCode::REQUEST_TIMEOUT)
-    } else if error.is_incomplete_message() {
-        Some(StatusCode::BAD_REQUEST)
-    } else if error.is_parse() {
-        Some(StatusCode::HTTP_VERSION_NOT_SUPPORTED)
     } else {
-        None
+        // HTTP/2 counts as a head that cannot be parsed.
+        (error.is_incomplete_message() || error.is_parse()).then_some(StatusCode::BAD_REQUEST)
     }
 }
 
@@ -156,8 +153,7 @@ fn last_answer(status: StatusCode) -> Vec<u8> {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "the request head is too large",
         StatusCode::URI_TOO_LONG => "the request URL is too long",
         StatusCode::REQUEST_TIMEOUT => "the request head took too long to arrive",
-        StatusCode::HTTP_VERSION_NOT_SUPPORTED => "only HTTP/1.1 is supported",
-        _ => "the request head is malformed",
+        _ => "the request head is malformed, or not HTTP/1.1",
     };
     let body = error_body(status, why).to_string();
     let length = body.len();

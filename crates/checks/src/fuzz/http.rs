@@ -98,7 +98,7 @@ fn answered(answer: &HttpResponse, request: &dyn std::fmt::Debug) -> &'static st
         // gets a 503.
         let is_early = |it: &str| it.contains("send it again") || it.contains("start-up recovery");
         let early = answer.status == 503 && error.is_some_and(is_early);
-        let fine = answer.status < 500 || answer.status == 505 || early;
+        let fine = answer.status < 500 || early;
         uphold("a wrong request is no error of the server", fine, &facts);
     }
     let is_json = answer.body.is_empty() || body.is_some();
@@ -126,7 +126,6 @@ fn answered(answer: &HttpResponse, request: &dyn std::fmt::Debug) -> &'static st
         415 => "not JSON",
         426 => "no socket",
         503 => "too early",
-        505 => "another version",
         _ => {
             uphold("a status is one of those there are", false, &facts);
             ""
@@ -143,7 +142,7 @@ fn check_refused_without_token(request: &FuzzRequest, output: &ServerOutput) {
         && !open
     {
         // A target that is no address is refused before the token is looked at.
-        let out = matches!(answer.status, 100 | 400 | 401 | 408 | 414 | 431 | 505);
+        let out = matches!(answer.status, 100 | 400 | 401 | 408 | 414 | 431);
         uphold("without the token no request is let in", out, &(request, answer));
     }
 }

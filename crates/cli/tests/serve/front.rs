@@ -246,7 +246,7 @@ fn a_malformed_request_gets_the_shape_of_all_errors() {
         (400, "GET /health HTTP/7.0\r\n\r\n"),
         (400, "POST /engine/step HTTP/1.1\r\nContent-Length: x\r\n\r\n"),
         (431, &wide),
-        (505, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        (400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     ] {
         let mut connection = Connection::open(served.address());
         let _ = connection.send_bytes(text.as_bytes());

@@ -175,7 +175,7 @@ fn a_malformed_head_gets_an_error_in_json() {
         (431, format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {long}")),
         (431, format!("GET /{long}")),
         (431, format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(200))),
-        (505, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned()),
+        (400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned()),
         (408, "GET / HTTP/1.1\r\nHost: loc".to_owned()),
     ];
     for (expected, text) in cases {
