@@ -40,8 +40,8 @@ reasons! {
     Attempts = "attempts", "All attempts used";
     /// The next delay would exceed the delay budget.
     RetryBudget = "retry_budget", "Retry budget exhausted";
-    /// The next attempt would start after the deadline.
-    Deadline = "deadline", "The retry would be due after the deadline";
+    /// The deadline passed, or the next attempt would start after it.
+    Deadline = "deadline", "The deadline passed";
     /// The job's pool is used up.
     JobBudgetExhausted = "job_budget_exhausted", "The job's retry pool is used up";
     /// The item's share of the pool is used up.

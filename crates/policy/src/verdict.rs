@@ -229,6 +229,9 @@ impl fmt::Display for Verdict {
         match self.decision {
             Decision::Retry { wait, .. } => write!(f, "{} in {wait:?}", RetryNumber(sum)),
             Decision::Hold => write!(f, "{} when the breaker allows", RetryNumber(sum)),
+            Decision::Stop { reason: Reason::Deadline, .. } if sum.due.is_some() => {
+                f.write_str("The retry would be due after the deadline")
+            }
             Decision::Stop { reason, .. } => {
                 f.write_str(reason.sentence())?;
                 fmt_limit(f, reason, sum)

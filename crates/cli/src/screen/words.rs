@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use serde::Serialize;
 use undaunted_engine::decide::describe_cause;
-use undaunted_engine::event::StoredText;
+use undaunted_engine::event::{StoredText, TimeLimit};
 use undaunted_engine::job::Job;
 use undaunted_engine::view::is_plain;
 pub(crate) use undaunted_engine::view::{address, quoted};
@@ -48,9 +48,13 @@ pub(crate) fn count(number: impl TryInto<usize>, one: &str, many: &str) -> Strin
 }
 
 /// A failure in words, with the last line of its error: `exit status 1: no answer`.
-pub(crate) fn failure(job: &Job, cause: Option<FailureCause>, error: Option<&StoredText>) -> String {
+pub(crate) fn failure(
+    job: &Job,
+    (cause, limit): (Option<FailureCause>, Option<TimeLimit>),
+    error: Option<&StoredText>,
+) -> String {
     let error = error.map_or("", |error| job.texts.read(error));
-    let cause = cause.map(describe_cause).unwrap_or_default();
+    let cause = cause.map(|cause| describe_cause(cause, limit)).unwrap_or_default();
     match error.lines().last().unwrap_or("") {
         "" => cause,
         last => format!("{cause}: {}", plain(last)),

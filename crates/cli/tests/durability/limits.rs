@@ -76,9 +76,56 @@ map:
 fn a_job_past_its_deadline_has_failed_and_nothing_of_it_runs() {
     let (sandbox, report) =
         Sandbox::run_workflow("{deadline: 2s, commands: [{shell: echo $$ > up; exec sleep 1000}]}", 1);
-    assert_eq!(report["reason"], "deadline");
+    assert_fields!(report, {"reason": "deadline", "error": "timed out after 2s (deadline)"});
     assert!(!is_alive(sandbox.pid("up")));
     sandbox.lawful_events();
+}
+
+/// Item 1 runs until the deadline, and the others never start.
+const CUT_OFF: &str = "
+deadline: 3s
+mode: mapreduce
+map:
+  input: {shell: seq 1 3}
+  max_parallel: 1
+  agent_template:
+    - shell: |
+        [ -e mended ] && exit
+        echo item ${item} >&2
+        echo $$ > up
+        exec sleep 1000
+      retry_config: {attempts: 1, initial_delay: 1ms}
+reduce: [{shell: touch reduced}]
+";
+
+#[test]
+fn what_the_deadline_cuts_off_is_a_dead_letter_that_can_be_redriven() {
+    let killed_engine = |sandbox: &Sandbox| {
+        let engine = sandbox.start_run();
+        let command = sandbox.pid("up");
+        engine.kill();
+        // The keeper ends the command although no engine lives.
+        Sandbox::wait_for_death(command);
+        sandbox.resume().exits(1).json()
+    };
+    let undisturbed = |sandbox: &Sandbox| sandbox.run().exits(1).json();
+    let runs: [&dyn Fn(&Sandbox) -> serde_json::Value; 2] = [&undisturbed, &killed_engine];
+    for run in runs {
+        let sandbox = Sandbox::of(CUT_OFF);
+        let report = run(&sandbox);
+        let error = "timed out after 3s (deadline): item 1";
+        assert_fields!(report, {"status": "failed", "reason": "deadline", "error": error});
+        let letters = sandbox.dead_letters();
+        assert_eq!(letters.len(), 1, "{letters:?}");
+        assert_fields!(letters[0], {"item": "1", "reason": "deadline", "error": error});
+        assert_eq!(report["missing"].as_array().unwrap().len(), 2, "{report}");
+        sandbox.lawful_events();
+        // The deadline has passed, and a redrive has its time again.
+        sandbox.write("mended", "");
+        let report = sandbox.redrive().exits(0).json();
+        assert_fields!(report, {"status": "completed", "reason": null});
+        assert_eq!(report["items"]["succeeded"], 3);
+    }
 }
 
 #[test]

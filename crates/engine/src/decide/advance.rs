@@ -5,8 +5,12 @@
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
+use super::draft::EventDraft;
+use super::fail::cut_off;
 use super::flow;
+use super::hold::past_deadline_while_held;
 use super::input::decide;
+use super::words::with_last;
 use crate::breaker::BreakerReport;
 use crate::event::{CompletionReached, Event, ItemEvent, JobEnded, JobEvent, Record, StepEvent};
 use crate::id::StepId;
@@ -182,12 +186,34 @@ fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
     state.waiting.iter().map(|(_, item)| item).chain(state.held.items())
 }
 
-/// Skips what waits, and ends the job once nothing runs. Starts nothing.
+/// Ends the waiting and held items of a job whose deadline has passed.
+fn cut_off_unsettled(job: &Job) -> Vec<Event> {
+    let mut draft = EventDraft::new(job, job.times.last_at);
+    for (step, state) in StepId::all().zip(&job.steps) {
+        for index in unsettled(state) {
+            let item = step.item(index);
+            let Some(active) = job.active(item) else { continue };
+            let sentence = match state.held.get(index) {
+                Some(hold) => past_deadline_while_held(&hold.breaker),
+                None => Reason::Deadline.sentence().to_owned(),
+            };
+            let error = with_last(&sentence, &draft.last_error(active));
+            cut_off(&mut draft, active.last_attempt(item), active, &error);
+        }
+    }
+    draft.into_events()
+}
+
+/// Settles what waits, and ends the job once nothing runs. Starts nothing.
 fn advance_stopping(job: &Job, reason: Reason) -> Vec<Event> {
-    let steps = StepId::all().zip(&job.steps);
-    let mut events: Vec<Event> = steps
-        .flat_map(|(step, state)| unsettled(state).map(move |index| skipped(step, index, reason)))
-        .collect();
+    let mut events = if reason == Reason::Deadline {
+        cut_off_unsettled(job)
+    } else {
+        let steps = StepId::all().zip(&job.steps);
+        steps
+            .flat_map(|(step, state)| unsettled(state).map(move |index| skipped(step, index, reason)))
+            .collect()
+    };
     // An input command that the runner ended reports too, as a failed input.
     if !events.is_empty() || job.has_running() {
         return events;

@@ -58,7 +58,8 @@ impl<'j> EventDraft<'j> {
     /// Empty if no attempt has failed.
     pub(super) fn last_error(&self, active: &ActiveItem) -> String {
         let lines = active.error.as_ref().map_or("", |lines| self.job.texts.read(lines));
-        active.cause.map_or_else(String::new, |cause| words::of_failure(cause, lines))
+        // The error of a round whose handler failed too has its cause in its text.
+        active.cause.map_or_else(|| lines.to_owned(), |cause| words::of_failure(cause, active.limit, lines))
     }
 
     pub(super) fn into_events(self) -> Vec<Event> {

@@ -10,14 +10,17 @@ use undaunted_policy::{
 };
 
 use super::draft::EventDraft;
-use super::fail::{Stop, finish, handler, skip, stop};
+use super::fail::{Stop, cut_off, finish, handler, skip, stop};
 use super::hold::hold_by_rule;
 use super::words;
 use crate::capture;
-use crate::event::{AttemptFailed, AttemptId, AttemptSucceeded, ItemEvent, RetryArithmetic, RetryScheduled};
+use crate::event::{
+    AttemptFailed, AttemptId, AttemptSucceeded, ItemEvent, JobEvent, RetryArithmetic, RetryScheduled,
+    TimeLimit, TimeLimitKind,
+};
 use crate::id::StartId;
 use crate::input::AttemptEnd;
-use crate::job::ActiveItem;
+use crate::job::{ActiveItem, JobStage};
 use crate::mutant::{self, Mutant};
 use crate::plan::Successor;
 use crate::workflow::{Command, OnInterrupt};
@@ -35,13 +38,39 @@ pub(super) fn ended(draft: &mut EventDraft<'_>, end: &AttemptEnd) {
         Some((active.last_attempt(item), active, command))
     });
     let Some((of, active, command)) = found else { return };
+    let limit = exceeded_limit(draft, end);
     match (end.failure, capture_error(command, end)) {
         (None, None) => succeeded(draft, of, active, end),
         (None, Some(why)) => {
-            failed(draft, of, active, command, end, (FailureCause::Unreadable, why.as_str()));
+            let failed_end = FailedEnd { end, cause: FailureCause::Unreadable, limit, error: &why };
+            failed(draft, of, active, command, &failed_end);
         }
-        (Some(cause), _) => failed(draft, of, active, command, end, (cause, &end.error)),
+        (Some(cause), _) => {
+            // The job's deadline has ended it, whether the keeper noticed first or the job.
+            let cause = limit.map_or(cause, |_| FailureCause::Timeout);
+            failed(draft, of, active, command, &FailedEnd { end, cause, limit, error: &end.error });
+        }
     }
+}
+
+/// A failed attempt, with the cause and the text that decide.
+struct FailedEnd<'e> {
+    end: &'e AttemptEnd,
+    cause: FailureCause,
+    limit: Option<TimeLimit>,
+    error: &'e str,
+}
+
+/// The time limit that ended an attempt.
+fn exceeded_limit(draft: &EventDraft<'_>, end: &AttemptEnd) -> Option<TimeLimit> {
+    let job = draft.job;
+    let cause = end.failure?;
+    if cause == FailureCause::Interrupted && job.stops_at_deadline() {
+        return Some(TimeLimit::new(TimeLimitKind::Deadline, job.workflow().deadline?));
+    }
+    let (until, limit) = job.starts.limits.get(&end.start)?;
+    // A connection may time out by itself, before any limit of ours.
+    (cause == FailureCause::Timeout && *until <= draft.now).then_some(*limit)
 }
 
 /// Records that the target has accepted an attempt, whose result is awaited until a deadline.
@@ -51,12 +80,8 @@ pub(super) fn accepted(draft: &mut EventDraft<'_>, start: StartId) {
     let running = job.starts.running.get(&start).copied();
     let running = running.filter(|_| !job.starts.accepted.contains_key(&start));
     let Some((item, active)) = running.and_then(|item| Some((item, job.active(item)?))) else { return };
-    let own = draft.now.after(job.plan().completion_timeout(item.step));
-    let deadline = job.deadline_of(item.step, active);
-    draft.push(ItemEvent::AttemptAccepted {
-        of: active.last_attempt(item),
-        until: deadline.map_or(own, |deadline| deadline.min(own)),
-    });
+    let (until, _) = job.result_limit(item.step, active, draft.now);
+    draft.push(ItemEvent::AttemptAccepted { of: active.last_attempt(item), until });
 }
 
 /// Times out one accepted attempt. Only one, because what follows from it may decide about the next.
@@ -86,7 +111,8 @@ fn succeeded(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, end
         Successor::Command(next) => Some(next),
         Successor::Handler(_) | Successor::Item => None,
     };
-    let ending = draft.job.end_reason(of.item());
+    // An item with commands left reaches the next one, so that a redrive after the deadline begins there.
+    let ending = draft.job.end_reason(of.item()).filter(|_| !draft.job.stops_at_deadline());
     draft.push(ItemEvent::AttemptSucceeded(Box::new(AttemptSucceeded {
         of,
         took: end.took,
@@ -112,12 +138,13 @@ fn failed(
     of: AttemptId,
     active: &ActiveItem,
     command: &Command,
-    end: &AttemptEnd,
-    (cause, error): (FailureCause, &str),
+    &FailedEnd { end, cause, limit, error }: &FailedEnd<'_>,
 ) {
+    let job = draft.job;
     let failure =
         Failure { cause, retry_after: end.retry_after, stderr: &end.stderr_end, output: &end.stdout_end };
     let verdict = judge(draft, of, active, command, &failure);
+    let is_cut_off = is_cut_off(draft, limit);
     let lines = draft.text(error);
     // A capture only takes the output of a success.
     let wanted = draft.job.plan().wants_output_of_failure(of.command);
@@ -127,12 +154,16 @@ fn failed(
         cause,
         class: verdict.class,
         error: (!error.is_empty()).then_some(lines),
-        rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
+        rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()).filter(|_| !is_cut_off),
         output: end.output.clone().filter(|_| wanted),
         stdout: end.stdout,
         stderr: end.stderr,
+        limit,
     })));
-    let last = words::of_failure(cause, error);
+    let last = words::of_failure(cause, limit, error);
+    if is_cut_off {
+        return cut_off(draft, of, active, &last);
+    }
     let next = consequence(active, &verdict, &last);
     match (draft.job.end_reason(of.item()), next) {
         (None, Consequence::Retry { due, delay }) => {
@@ -155,12 +186,30 @@ fn failed(
         }
         (None, Consequence::Stop(why)) => stop(draft, of, active, &why),
         // A job that the tolerance stops lets attempts finish, so this one has failed for good, unless a
-        // handler would have to start.
-        (Some(Reason::Tolerance), Consequence::Stop(why)) if handler(draft, of, active, &why).is_none() => {
+        // handler would have to start. So has one that failed by itself when the deadline passed.
+        (Some(reason), Consequence::Stop(why))
+            if (reason == Reason::Tolerance
+                || (job.stops_at_deadline() && why.reason != Reason::Deadline))
+                && handler(draft, of, active, &why).is_none() =>
+        {
             stop(draft, of, active, &why);
+        }
+        (Some(_), _) if job.stops_at_deadline() => {
+            cut_off(draft, of, active, &words::with_last(Reason::Deadline.sentence(), &last));
         }
         (Some(reason), _) => skip(draft, of, reason),
     }
+}
+
+/// Whether the deadline of the job ended an attempt. The job stops then.
+fn is_cut_off(draft: &mut EventDraft<'_>, limit: Option<TimeLimit>) -> bool {
+    let by_deadline = limit.is_some_and(|limit| limit.kind == TimeLimitKind::Deadline);
+    if by_deadline && draft.job.stage == JobStage::Running {
+        // No `Woke` input has reported the deadline yet.
+        draft.push(JobEvent::Stopping { reason: Reason::Deadline });
+        return true;
+    }
+    by_deadline && draft.job.stops_at_deadline()
 }
 
 enum Consequence {

@@ -3,6 +3,7 @@
 use undaunted_policy::{Reason, RuleAction};
 
 use super::draft::EventDraft;
+use super::words::with_last;
 use crate::event::{AttemptId, CommandStopped, ItemEvent, LateResult, RetryArithmetic, StoredText};
 use crate::id::{AttemptNumber, CommandId};
 use crate::job::{ActiveItem, HandlerFrame};
@@ -131,11 +132,44 @@ pub(super) fn give_up(
     if is_late_result(draft, of, Some(reason)) {
         return;
     }
+    dead_letter(draft, failed, reason, error);
+}
+
+fn dead_letter(draft: &mut EventDraft<'_>, of: AttemptId, reason: Reason, error: StoredText) {
     let rule = draft.job.plan().map(of.step).map(|map| map.on_item_failure);
     match rule {
         Some(OnItemFailure::Skip) => skip(draft, of, reason),
-        _ => draft.push(ItemEvent::DeadLettered { of: failed, reason, error }),
+        _ => draft.push(ItemEvent::DeadLettered { of, reason, error }),
     }
+}
+
+/// Ends an item that the deadline of its job cuts off: a dead letter, so that it can be redriven. One that was
+/// never tried is skipped, as is one that its step was completed without.
+pub(super) fn cut_off(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, error: &str) {
+    let job = draft.job;
+    let is_without = job.step(of.step).is_some_and(|state| state.is_without(of.index));
+    if is_without || !active.was_tried() {
+        return skip(draft, of, Reason::Deadline);
+    }
+    let handled = active.frames.first().filter(|_| active.repeated().is_none());
+    let failed = handled.map_or(of, |frame| {
+        // The handler did not finish. A redrive begins with the command that had failed.
+        AttemptId::new(of.item(), frame.command, AttemptNumber(frame.attempts))
+    });
+    let error = match handled {
+        Some(frame) => with_last(Reason::Deadline.sentence(), job.texts.read(&frame.error)),
+        None => error.to_owned(),
+    };
+    let error = draft.text(&error).brief(MAX_ERROR);
+    draft.push(ItemEvent::CommandStopped(Box::new(CommandStopped {
+        of,
+        reason: Reason::Deadline,
+        error: error.clone(),
+        arithmetic: None,
+        handler: None,
+        rule: None,
+    })));
+    dead_letter(draft, failed, Reason::Deadline, error);
 }
 
 pub(super) fn finish(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, after: Successor) {
@@ -155,7 +189,11 @@ fn handled(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, paren
     let handler = command.and_then(|command| command.on_failure.as_deref());
     let (Some(frame), Some(handler)) = (frame, handler) else { return };
     let failed = AttemptId::new(of.item(), parent, AttemptNumber(frame.attempts));
-    let ending = job.end_reason(of.item());
+    // The deadline lets an item reach its next command, and cuts it off there.
+    let ending = job.end_reason(of.item()).filter(|_| !job.stops_at_deadline());
+    if handler.max_attempts > 0 && job.stops_at_deadline() {
+        return cut_off(draft, of, active, "");
+    }
     if handler.max_attempts > 0 {
         // The extra attempt is charged and limited like any other; without it the item fails.
         let balance = job.pool.map(|pool| pool.balance(active.charged));

@@ -95,7 +95,7 @@ pub(super) fn expire(draft: &mut EventDraft<'_>) {
             let overdue = deadline.is_some_and(|deadline| deadline <= draft.now);
             let why = if overdue {
                 let last = draft.last_error(active);
-                let sentence = format!("The deadline passed while the breaker `{}` was open", hold.breaker);
+                let sentence = past_deadline_while_held(&hold.breaker);
                 Stop::because(Reason::Deadline, with_last(&sentence, &last))
             } else {
                 let time = hold.expires.unwrap_or(draft.now).since(hold.since);
@@ -105,6 +105,10 @@ pub(super) fn expire(draft: &mut EventDraft<'_>) {
             stop_unless_repeated(draft, of, active, &why);
         }
     }
+}
+
+pub(super) fn past_deadline_while_held(breaker: &str) -> String {
+    format!("{} while the breaker `{breaker}` was open", Reason::Deadline.sentence())
 }
 
 fn circuit_open(draft: &EventDraft<'_>, active: &ActiveItem, breaker: &str, held: &str) -> Stop {

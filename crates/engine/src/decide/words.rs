@@ -2,7 +2,13 @@
 
 use undaunted_policy::{Decision, FailureCause, Reason, Verdict, signal_name};
 
-pub fn describe_cause(cause: FailureCause) -> String {
+use crate::event::TimeLimit;
+
+/// The cause of a failure, and the time limit that was exceeded.
+pub fn describe_cause(cause: FailureCause, limit: Option<TimeLimit>) -> String {
+    if let Some(limit) = limit {
+        return format!("timed out after {limit}");
+    }
     match cause {
         FailureCause::Exit(127) => "exit status 127 (not found)".to_owned(),
         FailureCause::Exit(126) => "exit status 126 (cannot be executed)".to_owned(),
@@ -21,10 +27,11 @@ pub fn describe_cause(cause: FailureCause) -> String {
     }
 }
 
-pub(super) fn of_failure(cause: FailureCause, lines: &str) -> String {
+pub(super) fn of_failure(cause: FailureCause, limit: Option<TimeLimit>, lines: &str) -> String {
+    let cause = describe_cause(cause, limit);
     match lines {
-        "" => describe_cause(cause),
-        lines => format!("{}: {lines}", describe_cause(cause)),
+        "" => cause,
+        lines => format!("{cause}: {lines}"),
     }
 }
 

@@ -7,6 +7,7 @@ use undaunted_policy::{Arithmetic, FailureCause, FailureClass, Reason, Timestamp
 use super::breaker::BreakerPass;
 use super::codec;
 use super::text::StoredText;
+use super::time_limit::TimeLimit;
 use crate::id::{AttemptNumber, CommandId, ItemId, StartId, StepId};
 use crate::stored::stored;
 
@@ -68,6 +69,8 @@ stored! {
         pub output: Option<String> = 6,
         pub stdout: Option<SpooledPart> = 7,
         pub stderr: Option<SpooledPart> = 8,
+        /// The time limit that ended it.
+        pub limit: Option<TimeLimit> = 9,
     }
 
     /// Where the spool keeps the beginning and the end of an output.

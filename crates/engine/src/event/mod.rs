@@ -14,6 +14,7 @@ mod record;
 mod step;
 mod submitted;
 mod text;
+mod time_limit;
 
 pub use attempt::{
     AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, RetryArithmetic,
@@ -30,6 +31,7 @@ pub use record::{FORMAT, Record, RecordError, items_of};
 pub use step::StepEvent;
 pub use submitted::{CompletionDefaults, FlowRun, JobSubmitted, OutputPassing, ParentItem};
 pub use text::{StoredText, WorkflowText};
+pub use time_limit::{TimeLimit, TimeLimitKind};
 
 pub(crate) use codec::{cause_parts, class_word};
 pub(crate) use record::{read_versioned, read_versioned_as, versioned, versioned_as};

@@ -57,6 +57,7 @@ impl Job {
             JobEvent::PolicyChanged { text, .. } => self.policy_changed(text),
             JobEvent::StateImported { commands } => self.import(commands),
             JobEvent::Redriven { reduce } => {
+                self.renew_deadline(now);
                 self.rounds = self.rounds.saturating_add(1);
                 self.times.ended_at = None;
                 self.reopen(*reduce);
@@ -98,7 +99,7 @@ impl Job {
             ItemEvent::AttemptStarted(started) => self.attempt_started(started, now),
             ItemEvent::AttemptSucceeded(succeeded) => self.attempt_succeeded(succeeded),
             ItemEvent::AttemptFailed(failed) => self.attempt_failed(failed),
-            ItemEvent::AttemptAccepted { until, .. } => self.attempt_accepted(item, *until),
+            ItemEvent::AttemptAccepted { until, .. } => self.attempt_accepted(item, *until, now),
             ItemEvent::RetryScheduled(retrying) => self.retry_scheduled(retrying),
             ItemEvent::CommandStopped(stopped) => self.command_stopped(stopped),
             ItemEvent::CommandRepeated { .. } => self.command_repeated(item),
@@ -180,7 +181,9 @@ impl Job {
     /// Keeps the failure that the report shows: the one that ends the job, else the first dead letter of its
     /// map.
     fn note_failure(&mut self, step: StepId, reason: Reason, error: &StoredText) {
-        if !self.plan.is_map(step) || self.failures.failure.is_none() {
+        let known = self.failures.failure.as_ref().map(|failure| failure.reason);
+        let is_cut_off = reason == Reason::Deadline && self.stops_at_deadline() && known != Some(reason);
+        if !self.plan.is_map(step) || known.is_none() || is_cut_off {
             let error = error.clone();
             self.failures.failure = Some(JobFailure { reason, error });
         }
@@ -228,10 +231,14 @@ impl Job {
             self.counts.retries = self.counts.retries.saturating_add(retry);
         }
         self.stop_waiting(item);
+        let began = self.active(item).and_then(ActiveItem::began);
+        if let Some(limit) = self.attempt_limit(of.step, of.command, began, now) {
+            self.starts.limits.insert(started.start, limit);
+        }
         if let Some(active) = self.active_mut(item) {
             active.attempts = of.attempt.0;
             active.activity = Activity::Running(started.start);
-            active.set_began(active.began().or(Some(now)));
+            active.set_began(began.or(Some(now)));
             active.set_expires(None);
         }
         if let Some(step) = self.step_mut(of.step) {
@@ -239,8 +246,12 @@ impl Job {
         }
     }
 
-    fn attempt_accepted(&mut self, item: ItemId, until: Timestamp) {
-        if let Some(Activity::Running(start)) = self.active(item).map(|active| active.activity) {
+    fn attempt_accepted(&mut self, item: ItemId, until: Timestamp, now: Timestamp) {
+        if let Some(active) = self.active(item)
+            && let Activity::Running(start) = active.activity
+        {
+            let limit = self.result_limit(item.step, active, now);
+            self.starts.limits.insert(start, limit);
             self.starts.accept(start, until);
         }
     }
@@ -264,6 +275,7 @@ impl Job {
         self.stop_running(failed.of.item());
         if let Some(active) = self.active_mut(failed.of.item()) {
             active.cause = Some(failed.cause);
+            active.limit = failed.limit;
             // A million items may wait, each with a text of its own.
             active.error = failed.error.clone().map(|error| error.brief(MAX_ERROR));
         }

@@ -13,7 +13,7 @@ use undaunted_policy::{FailureCause, Reason, RetryProgress, Timestamp};
 
 use super::compact_option::CompactOption;
 use super::snapshot;
-use crate::event::{AttemptId, StoredText, codec};
+use crate::event::{AttemptId, StoredText, TimeLimit, codec};
 use crate::id::{AttemptNumber, CommandId, ItemId, StartId};
 use crate::stored::stored;
 
@@ -64,6 +64,8 @@ stored! {
         /// Stopped commands whose handlers are not done; the innermost is the last.
         pub frames: Vec<HandlerFrame> = 7,
         pub scope: Option<Box<ItemScope>> = 8,
+        /// The time limit that ended the last attempt.
+        pub limit: Option<TimeLimit> = 9,
     }
 }
 
@@ -174,7 +176,21 @@ impl ActiveItem {
         self.attempts = 0;
         self.set_progress(RetryProgress::default());
         self.cause = None;
+        self.limit = None;
         self.error = None;
+    }
+
+    /// Begins a new round of the current command. The last error of the previous one stays until an attempt ends.
+    pub(crate) fn begin_round(&mut self) {
+        let (cause, limit, error) = (self.cause, self.limit, self.error.take());
+        self.round = self.round.saturating_add(1);
+        self.turn_to(self.command);
+        (self.cause, self.limit, self.error) = (cause, limit, error);
+    }
+
+    /// Whether an attempt was made, in this round or an earlier one.
+    pub(crate) fn was_tried(&self) -> bool {
+        self.began().is_some() || self.attempts > 0 || self.error.is_some() || self.cause.is_some()
     }
 
     /// Due, and waits for a slot only.

@@ -24,6 +24,7 @@ mod starts;
 mod state;
 mod step;
 mod texts;
+mod time_limits;
 
 pub use complete::{JobFailure, JobFailures};
 pub use hold::{Hold, Holds};

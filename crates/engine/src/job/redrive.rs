@@ -23,6 +23,7 @@ impl Job {
                 kept.attempts = frame.attempts;
                 kept.set_progress(frame.progress);
                 kept.cause = None;
+                kept.limit = None;
                 kept.error = Some(frame.error.clone());
             }
             kept.frames.clear();
@@ -56,8 +57,7 @@ impl Job {
 
     pub(super) fn redrive(&mut self, item: ItemId) {
         let Some(mut active) = self.dead.remove(&item) else { return };
-        active.round = active.round.saturating_add(1);
-        active.turn_to(active.command);
+        active.begin_round();
         active.set_began(None);
         active.set_expires(None);
         active.activity = Activity::Waiting(Timestamp::ZERO);

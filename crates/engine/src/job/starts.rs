@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use undaunted_policy::{Ticket, Timestamp};
 
+use super::time_limits::LimitEnd;
 use crate::id::{ItemId, StartId};
 
 /// The running attempts by start number. No number is used twice.
@@ -15,6 +16,8 @@ pub struct AttemptStarts {
     /// Attempts that another service has accepted, and until when its result is awaited.
     pub accepted: BTreeMap<StartId, Timestamp>,
     pub(crate) passes: BTreeMap<StartId, (Arc<str>, Ticket)>,
+    /// What ends each attempt, if anything does.
+    pub(crate) limits: BTreeMap<StartId, LimitEnd>,
 }
 
 impl Default for AttemptStarts {
@@ -24,6 +27,7 @@ impl Default for AttemptStarts {
             running: BTreeMap::new(),
             accepted: BTreeMap::new(),
             passes: BTreeMap::new(),
+            limits: BTreeMap::new(),
         }
     }
 }
@@ -43,5 +47,6 @@ impl AttemptStarts {
         self.running.remove(&start);
         self.accepted.remove(&start);
         self.passes.remove(&start);
+        self.limits.remove(&start);
     }
 }

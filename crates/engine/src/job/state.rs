@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use undaunted_policy::{CompletionRule, Pool, PoolCeilings, PoolLimits, Reason, Seed, Timestamp};
 
@@ -64,6 +63,8 @@ stored! {
         pub paused: Option<Timestamp> = 4 with "codec::maybe_time" has_nil,
         /// Cleared by a redrive.
         pub ended_at: Option<Timestamp> = 5 with "codec::maybe_time" has_nil,
+        /// The redrive from which the deadline runs, if it had passed before.
+        pub deadline_from: Option<Timestamp> = 6 with "codec::maybe_time" has_nil,
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,11 +188,6 @@ impl Job {
         self.open_steps().any(|(_, step)| matches!(step.stage, StepStage::Reading(Some(_))))
     }
 
-    pub fn deadline(&self) -> Option<Timestamp> {
-        let allowed = self.workflow().deadline?;
-        Some(self.times.submitted_at.after(allowed))
-    }
-
     pub fn step(&self, step: StepId) -> Option<&StepState> {
         self.steps.get(step.position())
     }
@@ -218,26 +214,6 @@ impl Job {
 
     pub fn parallel(&self, step: StepId) -> u32 {
         self.submitted.parallel.iter().find(|(of, _)| *of == step).map_or(1, |(_, width)| (*width).max(1))
-    }
-
-    pub fn item_limit(&self, step: StepId) -> Option<Duration> {
-        self.plan.map(step)?.item_deadline
-    }
-
-    pub fn deadline_of(&self, step: StepId, active: &ActiveItem) -> Option<Timestamp> {
-        self.deadline_for(step, active.command, active.began())
-    }
-
-    pub(crate) fn deadline_for(
-        &self,
-        step: StepId,
-        command: CommandId,
-        began: Option<Timestamp>,
-    ) -> Option<Timestamp> {
-        // A handler may clean up after an item whose deadline has passed.
-        let is_handler = self.plan.handled_by(command).is_some();
-        let own = self.item_limit(step).filter(|_| !is_handler);
-        began.zip(own).map(|(began, limit)| began.after(limit)).into_iter().chain(self.deadline()).min()
     }
 
     /// The steps whose items are counted: those of the map, or all.

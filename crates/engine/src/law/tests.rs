@@ -80,6 +80,7 @@ fn failed(of: AttemptId) -> Event {
         output: None,
         stdout: None,
         stderr: None,
+        limit: None,
     })))
 }
 

@@ -133,7 +133,7 @@ impl Action {
     }
 
     /// The timeout of a command that sets none: a request must not wait for ever.
-    pub(super) const fn default_timeout(&self) -> Option<Duration> {
+    pub(crate) const fn default_timeout(&self) -> Option<Duration> {
         match self {
             Self::Http(_) | Self::Step(_) => Some(Duration::from_secs(30)),
             Self::Shell(_)

@@ -68,12 +68,13 @@ pub fn task(
         env.extend(attempt_env(&values));
     }
     let directory = command.working_dir.as_ref().map(|path| path.render(&values)).transpose()?;
-    let timeout = command.timeout.or(command.action.default_timeout());
+    // An attempt has no more time than its item and its job.
+    let limit = job.attempt_limit(of.step, number, active.and_then(ActiveItem::began), now);
     Ok(Some(Task {
         work,
         env,
         working_dir: within(&job.submitted().working_dir, directory.as_deref()),
-        timeout: time_left(job, of, active, timeout, now),
+        timeout: limit.map(|(end, _)| end.since(now)),
         output_limit: command.output_limit,
         wants_output: job.plan().wants_output(number),
         reads_item_file: values.needs_item_file(),
@@ -106,21 +107,6 @@ fn attempt_env(values: &ItemValues<'_>) -> impl Iterator<Item = (String, String)
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
-}
-
-/// An attempt has no more time than its item and its job.
-fn time_left(
-    job: &Job,
-    of: AttemptId,
-    active: Option<&ActiveItem>,
-    timeout: Option<Duration>,
-    now: Timestamp,
-) -> Option<Duration> {
-    // The deadline of an item that has not started counts from this attempt.
-    let began = active.and_then(ActiveItem::began).unwrap_or(now);
-    let deadline = job.deadline_for(of.step, of.command, Some(began));
-    let left = deadline.map(|deadline| deadline.since(now));
-    timeout.into_iter().chain(left).min()
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

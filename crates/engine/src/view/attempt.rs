@@ -66,7 +66,7 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
         ended_at: of.outcome.as_ref().map(|outcome| InstantView(outcome.at)),
         duration_ms: of.outcome.as_ref().map(|outcome| MillisView(outcome.took)),
         outcome: of.word(),
-        failure: failure.map(|failure| describe_cause(failure.cause)),
+        failure: failure.map(|failure| describe_cause(failure.cause, failure.limit)),
         cause: failure.map(|failure| cause_parts(failure.cause).0),
         exit_code: number("exit"),
         signal: number("signal"),

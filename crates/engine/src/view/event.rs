@@ -279,6 +279,8 @@ impl EventView {
             "status" => self.put("status", number),
             _ => {}
         }
+        self.put_some("limit", failed.limit.map(|limit| limit.kind.word()));
+        self.put_some("limit_ms", failed.limit.map(|limit| millis(limit.allowed)));
         self.put("class", class_word(failed.class));
         self.put_some("rule", failed.rule);
         let error = failed.error.as_ref().map(|error| job.texts.read(error));

@@ -145,7 +145,7 @@ impl History {
 
 impl AttemptFailure {
     fn in_words(&self) -> String {
-        let cause = describe_cause(self.cause);
+        let cause = describe_cause(self.cause, self.limit);
         match self.error.as_str() {
             "" => cause,
             // The error message of a service is shown verbatim.

@@ -52,9 +52,12 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
     if let Some(stop) = expires_on_resume(context, active) {
         return Some(Forecast { retries: Vec::new(), stop: Some(stop) });
     }
-    let text = active.error.as_ref().map(|error| job.texts.read(error));
+    // What failed in an earlier round may have been mended.
+    let running = u32::from(matches!(active.activity, Activity::Running(_)));
+    let has_failed = active.attempts > running;
+    let text = active.error.as_ref().filter(|_| has_failed).map(|error| job.texts.read(error));
     let failure = Failure {
-        cause: active.cause.unwrap_or(FailureCause::Exit(1)),
+        cause: active.cause.filter(|_| has_failed).unwrap_or(FailureCause::Exit(1)),
         retry_after: None,
         stderr: text.unwrap_or_default(),
         output: "",
@@ -161,7 +164,10 @@ fn without_start(
     let progress = active.progress();
     ForecastStop {
         reason: Some(reason),
-        sentence: reason.sentence().to_owned(),
+        sentence: match reason {
+            Reason::Deadline => "The deadline passes before the next attempt can start".to_owned(),
+            reason => reason.sentence().to_owned(),
+        },
         sum: RetryArithmetic {
             retry: progress.retries,
             allowed: command.and_then(|command| command.retry.policy.bound().retries()),

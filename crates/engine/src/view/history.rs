@@ -11,7 +11,7 @@ use undaunted_policy::{FailureCause, FailureClass, Reason, RetryConfig, Timestam
 
 use crate::event::{
     AttemptFailed, AttemptId, BreakerPass, CommandStopped, Event, ItemEvent, JobEvent, Record,
-    RetryScheduled, SpooledPart, StartHeld, codec,
+    RetryScheduled, SpooledPart, StartHeld, TimeLimit, codec,
 };
 use crate::id::{CommandId, ItemId};
 use crate::job::Job;
@@ -69,6 +69,8 @@ pub struct AttemptOutcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptFailure {
     pub cause: FailureCause,
+    /// The time limit that was exceeded.
+    pub limit: Option<TimeLimit>,
     pub class: FailureClass,
     /// Row of the rule table that decided, from 0.
     pub rule: Option<u32>,
@@ -237,6 +239,7 @@ impl History {
         let error = error.map(|error| job.texts.read(error).to_owned());
         let failure = AttemptFailure {
             cause: failed.cause,
+            limit: failed.limit,
             class: failed.class,
             rule: failed.rule,
             row: failed.rule.and_then(|row| rule(job, failed.of.command, row)),

@@ -309,7 +309,7 @@ impl HeldView {
 }
 
 pub(super) fn failure(active: &ActiveItem) -> String {
-    active.cause.map(describe_cause).unwrap_or_default()
+    active.cause.map(|cause| describe_cause(cause, active.limit)).unwrap_or_default()
 }
 
 pub(super) fn error(job: &Job, active: &ActiveItem) -> Option<String> {

@@ -81,6 +81,7 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::Item(ItemEvent::AttemptFailed(it)), 6) => it.output = None,
         (Event::Item(ItemEvent::AttemptFailed(it)), 7) => it.stdout = None,
         (Event::Item(ItemEvent::AttemptFailed(it)), 8) => it.stderr = None,
+        (Event::Item(ItemEvent::AttemptFailed(it)), 9) => it.limit = None,
         (Event::Item(ItemEvent::RetryScheduled(it)), field) => {
             it.arithmetic = sum_without(it.arithmetic, field);
         }
@@ -159,7 +160,7 @@ fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
             (&[1, 1], &[3])
         }
         Event::Item(ItemEvent::AttemptSucceeded(_)) => (&[1, 1, 0], &[2, 3, 4, 5, 6]),
-        Event::Item(ItemEvent::AttemptFailed(_)) => (&[1, 1, 0], &[4, 5, 6, 7, 8]),
+        Event::Item(ItemEvent::AttemptFailed(_)) => (&[1, 1, 0], &[4, 5, 6, 7, 8, 9]),
         Event::Item(ItemEvent::RetryScheduled(_)) => (&[1, 1, 0, 1], &[1, 2, 3, 4, 7, 8, 9, 10, 11, 12]),
         Event::Item(ItemEvent::CommandStopped(_)) => (&[1, 1, 0], &[3, 4, 5]),
         Event::Job(JobEvent::StateImported { .. }) => (&[1, 1, 0, 0], &[5, 6, 7, 8]),

@@ -134,8 +134,13 @@ fn held_time_counts_to_the_deadline_of_the_job() {
     assert_eq!(test.next_wake(), Some(at(40)));
     let lines = test.at(40).wake().lines();
     assert_eq!(lines[0], "job_stopping deadline");
+    assert!(lines.contains(&"item_dead_lettered 0/2 0.1: deadline".to_owned()), "{lines:?}");
+    // It was held before its first attempt.
     assert!(lines.contains(&"item_skipped 0/4: deadline".to_owned()), "{lines:?}");
-    assert_eq!(test.outcome(), ("failed", Some(Reason::Deadline), [0, 0, 5]));
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Deadline), [0, 3, 2]));
+    let error = test.report().error.unwrap();
+    let expected = "The deadline passed while the breaker `payments` was open; last error: exit status 1";
+    assert_eq!(error, expected);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
         let output = end.output.as_deref().unwrap_or_default();
         return of_items(step, items_of(map, "from the command", output.as_bytes()));
     };
-    let reason = match (describe_cause(cause), end.error.as_str()) {
+    let reason = match (describe_cause(cause, None), end.error.as_str()) {
         (cause, "") => cause,
         (cause, error) => format!("{cause}: {error}"),
     };

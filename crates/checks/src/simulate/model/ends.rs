@@ -59,14 +59,18 @@ impl ModelRun<'_> {
         }
     }
 
-    /// The deadline of the job ends running attempts too.
+    /// The deadline of the job ends running attempts too. An item that was tried is a dead letter.
     pub(super) fn job_deadline(&mut self) {
         if self.stopping.is_some() {
             self.give_up("the deadline passes while what runs may finish");
         }
-        self.stop("deadline");
-        for place in self.places() {
-            if self.item(place).is_running() {
+        self.stopping = Some("deadline");
+        let mut cut_off = self.places();
+        cut_off.retain(|place| self.item(*place).is_under_way());
+        for place in cut_off {
+            if self.item(place).began.is_some() {
+                self.item_failed(place, "deadline");
+            } else {
                 self.settle(place, PredictedEnd::Skipped);
             }
         }

@@ -162,7 +162,7 @@ fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
                 of: name_of(job, item, active.command),
                 retry: active.attempts,
                 attempt: active.attempts.saturating_add(1),
-                why: failure(job, active.cause, active.error.as_ref()),
+                why: failure(job, (active.cause, active.limit), active.error.as_ref()),
             })
         })
         .collect()

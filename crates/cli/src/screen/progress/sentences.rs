@@ -81,7 +81,7 @@ impl Sentences {
     }
 
     fn note_failure(&mut self, job: &Job, failed: &AttemptFailed) {
-        let text = failure(job, Some(failed.cause), failed.error.as_ref());
+        let text = failure(job, (Some(failed.cause), failed.limit), failed.error.as_ref());
         self.failed.insert(failed.of.item(), text);
     }
 

@@ -15,14 +15,14 @@ use super::super::state::{Job, JobError, JobStage, JobTimes};
 use super::codec::{PutResult, StateEncoder, TakeResult};
 use super::items::{ReadPositions, WrittenPositions, put_active, take_active};
 use super::{json_map, step};
-use crate::event::{EndCounts, Event, ImportedCommand, JobEvent, JobSubmitted, Record};
+use crate::event::{EndCounts, Event, ImportedCommand, JobEvent, JobSubmitted, Record, TimeLimit};
 use crate::flow::AttributeValue;
 use crate::id::{ItemId, StartId, StepId};
 use crate::stored::stored;
 
 /// The release, and the number of the form. Raise the number with every change of what is saved or of what
 /// an event means.
-const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 4");
+const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 5");
 
 /// Why bytes are not a job saved by this release. The caller reads the journal instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +58,8 @@ stored! {
         texts: Vec<String> = 14,
         imported: Vec<ImportedCommand> = 15,
         failures: JobFailures = 16,
+        /// End and limit.
+        limits: BTreeMap<StartId, (u64, TimeLimit)> = 17,
     }
 }
 
@@ -120,12 +122,13 @@ impl Job {
             steps: _,
             dead: _,
         } = self;
-        let AttemptStarts { next, running, accepted, passes } = starts;
+        let AttemptStarts { next, running, accepted, passes, limits } = starts;
         let passes = passes.iter().map(|(start, (breaker, ticket))| {
             let pass = (breaker.to_string(), ticket.generation(), ticket.probe);
             (*start, pass)
         });
         let accepted = accepted.iter().map(|(start, until)| (*start, until.as_nanos()));
+        let limits = limits.iter().map(|(start, (end, limit))| (*start, (end.as_nanos(), *limit)));
         let values = attributes.iter().map(|(name, attribute)| (name.clone(), attribute.value.clone()));
         let producers = attributes.iter();
         let producers = producers.filter_map(|(name, attribute)| Some((name.clone(), attribute.step?)));
@@ -147,6 +150,7 @@ impl Job {
             texts: texts.iter().map(str::to_owned).collect(),
             imported: imported.values().cloned().collect(),
             failures: failures.clone(),
+            limits: limits.collect(),
         }
     }
 
@@ -198,6 +202,9 @@ impl SavedJob {
         let accepted = self.accepted.into_iter();
         let accepted = accepted.map(|(start, until)| (start, Timestamp::from_nanos(until)));
         job.starts.accepted = accepted.collect();
+        let limits = self.limits.into_iter();
+        let limits = limits.map(|(start, (end, limit))| (start, (Timestamp::from_nanos(end), limit)));
+        job.starts.limits = limits.collect();
         for (start, (breaker, generation, probe)) in self.passes {
             let pass = (Arc::from(breaker), Ticket::restored(generation, probe));
             job.starts.passes.insert(start, pass);
