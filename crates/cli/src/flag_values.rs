@@ -53,6 +53,11 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| "must be a number above 0, such as 0.5 or 20".to_owned())
 }
 
+/// The time between two starts at a rate, which is above 0.
+pub(crate) fn interval(rate: f64) -> Duration {
+    Duration::try_from_secs_f64(rate.recip()).map_or(LONGEST, |every| every.min(LONGEST))
+}
+
 /// A number of retries as a `retry_config` takes it.
 pub(crate) fn retries(text: &str) -> Result<String, String> {
     if text == "unlimited" || text.parse::<u32>().is_ok() {

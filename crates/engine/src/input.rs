@@ -43,6 +43,8 @@ pub enum Input {
         items: Vec<ItemId>,
         /// Whether the reduce steps run again.
         reduce: bool,
+        /// The least time between two starts.
+        every: Option<Duration>,
     },
     Drop {
         items: Vec<ItemId>,

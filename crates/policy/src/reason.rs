@@ -59,7 +59,7 @@ reasons! {
     /// Too many other items failed.
     Tolerance = "tolerance", "Too many items failed";
     /// A user dropped the dead letter.
-    NotSelected = "not_selected", "Not selected";
+    NotSelected = "not_selected", "The dead letter was dropped";
 }
 
 impl fmt::Display for Reason {

@@ -24,8 +24,6 @@ pub struct ClaimedJob {
     pub(crate) with_it: Vec<Record>,
     /// An input for the job before it runs.
     pub first: Option<Input>,
-    /// The most attempts to start per second.
-    pub rate: Option<f64>,
 }
 
 impl ClaimedJob {
@@ -162,7 +160,6 @@ fn claimed_job(
         with_it: Vec::new(),
         is_new: false,
         first: None,
-        rate: None,
     })
 }
 
@@ -203,16 +200,7 @@ fn submit_with(
         [own].into_iter().chain(breakers.clone()).collect()
     };
     let claim = store.claim_writing(&aggregate, Box::new(appends))??;
-    Ok(ClaimedJob {
-        job,
-        claim,
-        version,
-        with_it,
-        saved: Default::default(),
-        is_new: true,
-        first: None,
-        rate: None,
-    })
+    Ok(ClaimedJob { job, claim, version, with_it, saved: Default::default(), is_new: true, first: None })
 }
 
 /// Records an input without effects for a claimed job, and ends the claim.

@@ -315,15 +315,20 @@ impl<'s> JobReader<'s> {
         if let Some((step, state)) = map {
             return (index < state.items.len()).then_some(step.item(index));
         }
-        let mut all =
-            steps().flat_map(|(step, state)| (0..state.items.len()).map(move |index| step.item(index)));
+        let mut all = steps().flat_map(|(step, state)| {
+            let count = state.items.len().max(self.job.is_unstarted_command(step).into());
+            (0..count).map(move |index| step.item(index))
+        });
         all.nth(usize::try_from(index).unwrap_or(usize::MAX))
     }
 
-    /// All items whose names are loaded.
+    /// All items whose names are loaded, and the commands of a list that have not started.
     fn known(&self) -> impl Iterator<Item = ItemId> {
         let steps = StepId::all().zip(&self.job.steps);
-        steps.flat_map(|(step, state)| state.items.known().map(move |index| step.item(index)))
+        steps.flat_map(|(step, state)| {
+            let unstarted = self.job.is_unstarted_command(step).then_some(0);
+            state.items.known().chain(unstarted).map(move |index| step.item(index))
+        })
     }
 
     fn with_prefix(&mut self, typed: &str) -> Result<Vec<ItemId>, JournalError> {

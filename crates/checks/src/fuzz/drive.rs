@@ -128,7 +128,7 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
         });
     }
     inputs.extend([
-        Input::Redrive { items: dead.clone(), reduce: true },
+        Input::Redrive { items: dead.clone(), reduce: true, every: None },
         Input::Drop { items: dead },
         Input::Suspend,
         Input::Cancel,

@@ -17,7 +17,7 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
 
 use crate::commands::run::{drive, read_secrets};
-use crate::flag_values::rate;
+use crate::flag_values::{interval, rate};
 use crate::opened::{find_item, split};
 use crate::screen::{count, dead, json, plain};
 use crate::{CommandError, Confirmation, Exit, Jobs, OpenedJob, Quietness, Result, StoreUse};
@@ -107,7 +107,7 @@ struct DlqRedriveArgs {
     #[command(flatten)]
     selection: DeadLetterSelection,
 
-    /// Start at most this many attempts per second
+    /// Start at most this many attempts per second, evenly spaced, also after `resume`
     #[arg(long, value_name = "NUMBER", value_parser = rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
@@ -377,8 +377,8 @@ fn redrive(jobs: &Jobs, args: &DlqRedriveArgs) -> Result<Exit> {
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(opened);
     let mut claimed = journal::claim(&*jobs.store, &id, &jobs.plans)?;
-    claimed.first = Some(Input::Redrive { items, reduce: args.reduce });
-    claimed.rate = args.rate;
+    let every = args.rate.map(interval);
+    claimed.first = Some(Input::Redrive { items, reduce: args.reduce, every });
     drive(jobs, claimed, secrets, Quietness::of(selection.json))
 }
 

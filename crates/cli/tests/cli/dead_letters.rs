@@ -223,6 +223,8 @@ fn a_dropped_item_is_no_longer_a_dead_letter() {
     assert_eq!(items(&home, &[]), ["n3"]);
     let shown = home.json(&["show", "@last", "--json"]);
     assert_eq!(shown[0]["items"]["skipped"], 2);
+    let said = home.run(&["explain", "@last/n1"]).exits(0).out;
+    assert!(said.contains("skipped (not_selected): The dead letter was dropped"), "{said}");
 }
 
 #[test]

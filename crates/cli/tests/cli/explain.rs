@@ -242,3 +242,18 @@ fn a_handler_that_saves_its_command_is_part_of_the_story() {
     let said = home.run(&["explain", "@last/ask"]).exits(0).out;
     assert!(said.contains("ask: its `on_failure` handler succeeded\n"), "{said}");
 }
+
+#[test]
+fn a_command_of_a_list_that_never_started_is_explained() {
+    let home = CliHome::new();
+    home.write("w.yaml", "[{id: first, shell: exit 1}, {id: second, shell: a}]\n");
+    home.run(&["run", "w.yaml"]).exits(1);
+    for name in ["second", "sec", "#1"] {
+        let said = home.run(&["explain", &format!("@last/{name}")]).exits(0).out;
+        assert!(said.contains("item second\n  never started (attempts)\n"), "{name}: {said}");
+    }
+    let shown = home.json(&["explain", "@last/second", "--json"]);
+    let shown = shown.first().expect("an object");
+    assert_eq!(at(shown, "/status"), "missing");
+    assert_eq!(at(shown, "/history"), &json!([]));
+}

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::flows::flow;
-use crate::history::{all, assert_fields, count, has_event, one};
+use crate::history::{all, assert_fields, count, has_event, millis, one};
 use crate::http_server::{Reply, ScriptedServer};
 use crate::sandbox::Sandbox;
 
@@ -170,4 +170,34 @@ fn an_update_of_a_flow_cannot_change_what_it_computes() {
     let changes = updated["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 1, "{changes:?}");
     assert_fields!(changes[0], {"of": "a", "setting": "retry_config.attempts", "old": "3", "new": "5"});
+}
+
+/// Six dead letters.
+const DEAD: &str = "
+mode: mapreduce
+map:
+  input: {shell: seq 1 6}
+  agent_template: [{shell: test -e mended}]
+";
+
+#[test]
+fn the_rate_of_a_redrive_is_kept_over_a_kill_and_a_resume() {
+    // Four a second; the time between a decision and its record varies a little.
+    const LEAST: i64 = 200;
+    let sandbox = Sandbox::of(DEAD);
+    sandbox.run().exits(4);
+    sandbox.write("mended", "");
+    let before = count(&sandbox.events(), "attempt_started");
+    let redrive = sandbox.spawn(&["dlq", "redrive", "@last", "--yes", "--rate", "4"]);
+    sandbox.wait_for_events("two starts", |events| count(events, "attempt_started") >= before + 2);
+    redrive.kill();
+    let killed = count(&sandbox.events(), "attempt_started");
+    assert!(killed < before + 6, "killed too late");
+    sandbox.resume().exits(0);
+    let events = sandbox.events();
+    assert_eq!(one(&events, "starts_spaced")["every_ms"], 250);
+    let starts: Vec<i64> = all(&events, "attempt_started").iter().map(|it| millis(&it["at"])).collect();
+    let spaces: Vec<i64> = starts[before..].windows(2).map(|two| two[1] - two[0]).collect();
+    assert_eq!(spaces.len(), 5);
+    assert!(spaces.iter().all(|space| *space >= LEAST), "{spaces:?}");
 }

@@ -15,7 +15,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
     }
     let mut draft = EventDraft::new(job, now);
     match input {
-        Input::Redrive { items, reduce } => redrive::redrive(&mut draft, items, *reduce),
+        Input::Redrive { items, reduce, every } => redrive::redrive(&mut draft, items, *reduce, *every),
         Input::Drop { items } => redrive::forget(&mut draft, items),
         Input::TopUp { retries } => top_up(&mut draft, *retries),
         Input::Resume { last_seen: seen } => resume::resume(&mut draft, *seen),

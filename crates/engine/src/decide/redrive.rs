@@ -1,13 +1,14 @@
 //! Redrives or drops dead letters.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::draft::EventDraft;
 use crate::event::{ItemEvent, JobEvent};
 use crate::id::{ItemId, StepId};
 use crate::workflow::StepPhase;
 
-pub(super) fn redrive(draft: &mut EventDraft<'_>, items: &[ItemId], reduce: bool) {
+pub(super) fn redrive(draft: &mut EventDraft<'_>, items: &[ItemId], reduce: bool, every: Option<Duration>) {
     let mut items = dead(draft, items);
     let steps = &draft.job.workflow().steps;
     let is_reduce =
@@ -24,6 +25,9 @@ pub(super) fn redrive(draft: &mut EventDraft<'_>, items: &[ItemId], reduce: bool
     }
     if has_ended {
         draft.push(JobEvent::Redriven { reduce });
+    }
+    if draft.job.starts.pace.map(|pace| pace.every) != every {
+        draft.push(JobEvent::StartsSpaced { every });
     }
     for ItemId { step, index } in items {
         draft.push(ItemEvent::Redriven { step, index });

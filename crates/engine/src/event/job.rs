@@ -48,6 +48,8 @@ stored! {
             /// The new item cap; `None` if unchanged.
             per_item: Option<u32> = 3,
         } = 31 => "pool_topped_up",
+        /// From now on attempts start no closer together than this.
+        StartsSpaced { every: Option<Duration> = 0 with "codec::maybe_span" has_nil } = 44 => "starts_spaced",
     }
 }
 
@@ -73,7 +75,8 @@ impl JobEvent {
             | Self::Paused
             | Self::Unpaused { .. }
             | Self::StateImported { .. }
-            | Self::PoolToppedUp { .. } => None,
+            | Self::PoolToppedUp { .. }
+            | Self::StartsSpaced { .. } => None,
         }
     }
 }

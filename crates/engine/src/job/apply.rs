@@ -9,6 +9,7 @@ use undaunted_policy::{Reason, Timestamp};
 
 use super::complete::JobFailure;
 use super::item::{ActiveItem, Activity, HandlerFrame, ItemScope, ItemState, SettledItem};
+use super::starts::StartPace;
 use super::state::{Job, JobStage, stored_plan};
 use super::step::{StepStage, StepState};
 use crate::capture;
@@ -61,6 +62,9 @@ impl Job {
                 self.rounds = self.rounds.saturating_add(1);
                 self.times.ended_at = None;
                 self.reopen(*reduce);
+            }
+            JobEvent::StartsSpaced { every } => {
+                self.starts.pace = every.map(|every| StartPace { every, last: None });
             }
             JobEvent::Paused => self.times.paused = Some(now),
             JobEvent::Unpaused { away } => self.unpause(*away, now),
@@ -221,6 +225,9 @@ impl Job {
             return;
         }
         self.starts.running.insert(started.start, item);
+        if let Some(pace) = &mut self.starts.pace {
+            pace.last = Some(now);
+        }
         if let Some(pass) = &started.pass {
             let breaker = self.texts.read(&pass.breaker).into();
             self.starts.passes.insert(started.start, (breaker, pass.ticket()));

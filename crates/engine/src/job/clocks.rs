@@ -34,10 +34,11 @@ impl StepState {
         self.held.clamp(now);
     }
 
-    pub(super) fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
-        let still = |_, active: &mut ActiveItem| active.stand_still(away, left, now);
-        self.items.each_active(still);
-        self.held.stand_still(left, now);
+    /// The clocks stood still from `since` to `now`, `away` in total. The end of a delay budget does not move: while
+    /// the job runs, a due retry only waits for its start, which `resume` does not count.
+    pub(super) fn unpause(&mut self, away: Duration, since: Timestamp, now: Timestamp) {
+        self.items.each_active(|_, active| active.move_began(away));
+        self.held.stand_still(since, now);
     }
 }
 
@@ -49,10 +50,13 @@ impl ActiveItem {
         }
     }
 
-    /// Stops the clock of an item while its job is suspended or paused: a retry that fell due then is not
-    /// late.
-    fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
+    fn move_began(&mut self, away: Duration) {
         self.set_began(self.began().map(|began| began.after(away)));
+    }
+
+    /// Stops the clock of an item while its job is suspended: a retry that fell due then is not late.
+    fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
+        self.move_began(away);
         if let (Activity::Waiting(due), Some(expires)) = (self.activity, self.expires()) {
             self.set_expires(Some(expires.after(now.since(due.max(left)))));
         }

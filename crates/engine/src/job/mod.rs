@@ -33,7 +33,7 @@ pub use items::Items;
 pub use plans::Plans;
 pub use queue::RetryQueue;
 pub use snapshot::SavedError;
-pub use starts::AttemptStarts;
+pub use starts::{AttemptStarts, StartPace};
 pub use state::{Job, JobError, JobStage, JobTimes};
 pub use step::{StepStage, StepState};
 pub use texts::TextTable;

@@ -106,7 +106,7 @@ impl Job {
         let since = self.times.paused.take().unwrap_or(now);
         let now = if self.stage == JobStage::Suspended { self.times.run_until } else { now };
         for step in &mut self.steps {
-            step.stand_still(away, since, now);
+            step.unpause(away, since, now);
         }
     }
 }

@@ -2,11 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use undaunted_policy::{Ticket, Timestamp};
 
 use super::time_limits::LimitEnd;
+use crate::event::codec;
 use crate::id::{ItemId, StartId};
+use crate::stored::stored;
+
+stored! {
+    /// Spaces the starts of a job evenly, over all its runs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct StartPace {
+        pub every: Duration = 0 with "codec::span",
+        pub last: Option<Timestamp> = 1 with "codec::maybe_time" has_nil,
+    }
+}
+
+impl StartPace {
+    /// How long no attempt may start. Never longer than the space between two, however the clock was set.
+    pub fn wait(&self, now: Timestamp) -> Duration {
+        let next = self.last.map_or(Timestamp::ZERO, |last| last.after(self.every));
+        next.since(now).min(self.every)
+    }
+}
 
 /// The running attempts by start number. No number is used twice.
 #[derive(Clone, Debug)]
@@ -16,6 +36,7 @@ pub struct AttemptStarts {
     /// Attempts that another service has accepted, and until when its result is awaited.
     pub accepted: BTreeMap<StartId, Timestamp>,
     pub(crate) passes: BTreeMap<StartId, (Arc<str>, Ticket)>,
+    pub pace: Option<StartPace>,
     /// What ends each attempt, if anything does.
     pub(crate) limits: BTreeMap<StartId, LimitEnd>,
 }
@@ -27,6 +48,7 @@ impl Default for AttemptStarts {
             running: BTreeMap::new(),
             accepted: BTreeMap::new(),
             passes: BTreeMap::new(),
+            pace: None,
             limits: BTreeMap::new(),
         }
     }

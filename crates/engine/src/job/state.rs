@@ -198,8 +198,17 @@ impl Job {
 
     /// Empty if there is no such item.
     pub fn identity(&self, item: ItemId) -> &str {
-        let step = self.step(item.step);
-        step.map_or("", |step| step.items.identity(item.index))
+        let Some(step) = self.step(item.step) else { return "" };
+        if self.is_unstarted_command(item.step) && item.index == 0 {
+            let command = self.plan.first(item.step).and_then(|first| self.plan.command(first));
+            return command.map_or("", |command| &command.id);
+        }
+        step.items.identity(item.index)
+    }
+
+    /// Whether a step is a command of a list whose turn has not come. Its item exists from its turn on.
+    pub fn is_unstarted_command(&self, step: StepId) -> bool {
+        self.plan.is_one(step) && self.step(step).is_some_and(|state| state.items.is_empty())
     }
 
     /// As JSON.

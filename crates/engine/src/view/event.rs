@@ -90,6 +90,7 @@ impl EventView {
             JobEvent::Cancelled(ended) => self.ended(job, JobStage::Cancelled, ended),
             JobEvent::Suspended => self.put("status", JobStatus::Suspended.word()),
             JobEvent::Redriven { reduce } => self.put("reduce", *reduce),
+            JobEvent::StartsSpaced { every } => self.put("every_ms", every.map(millis)),
             JobEvent::Paused => {}
             JobEvent::Unpaused { away } => self.put("paused_ms", millis(*away)),
             JobEvent::PolicyChanged { changes, .. } => self.changes(changes),

@@ -91,7 +91,8 @@ const fn level(event: &Event) -> Option<LogLevel> {
             | JobEvent::Unpaused { .. }
             | JobEvent::Redriven { .. }
             | JobEvent::PolicyChanged { .. }
-            | JobEvent::PoolToppedUp { .. },
+            | JobEvent::PoolToppedUp { .. }
+            | JobEvent::StartsSpaced { .. },
         )
         | Event::Step(StepEvent::CompletionReached(_))
         | Event::Breaker(BreakerEvent::Configured { .. }) => LogLevel::Info,

@@ -55,8 +55,7 @@ pub enum ItemStatus {
 impl ItemStatus {
     pub fn of(job: &Job, item: ItemId) -> Self {
         match job.item(item) {
-            None => Self::Pending,
-            Some(ItemState::Pending) => never_started(job, item).map_or(Self::Pending, Self::Missing),
+            None | Some(ItemState::Pending) => never_started(job, item).map_or(Self::Pending, Self::Missing),
             Some(ItemState::Active(active)) => match active.activity {
                 Activity::Running(_) => Self::Running,
                 Activity::Waiting(_) | Activity::Undecided => Self::Waiting,

@@ -216,7 +216,7 @@ fn redriven_dead_letters_can_reach_a_missed_minimum() {
     test.succeed(0).fail(1, EXIT_1);
     let mut test = test.after_reduce();
     assert_eq!(test.outcome().0, "partial");
-    let redrive = Input::Redrive { items: vec![item_at(1)], reduce: false };
+    let redrive = Input::Redrive { items: vec![item_at(1)], reduce: false, every: None };
     test.feed(&redrive).start().crash_and_resume().succeed(1);
     assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
 }

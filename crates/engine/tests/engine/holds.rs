@@ -370,7 +370,7 @@ fn an_exceeded_tolerance_skips_held_items() {
 fn a_redriven_dead_letter_asks_its_breaker_again() {
     let mut test = opened(&breaker_map(3, ", when_open: fail", ""), 3);
     assert_eq!(test.at(1).start().outcome().2, [0, 3, 0]);
-    let redrive = Input::Redrive { items: vec![item_at(0), item_at(1)], reduce: false };
+    let redrive = Input::Redrive { items: vec![item_at(0), item_at(1)], reduce: false, every: None };
     test.at(30).feed(&redrive).start();
     assert_eq!(test.outcome(), ("partial", Some(Reason::CircuitOpen), [0, 3, 0]), "it is still open");
     test.at(60).redrive([item_at(0)]);

@@ -280,7 +280,7 @@ impl ProcessModel {
             ProcessAction::Redrive => {
                 let items = self.jobs[which].job.dead.keys().copied().collect();
                 let reduce = false;
-                self.feed(which, &Input::Redrive { items, reduce });
+                self.feed(which, &Input::Redrive { items, reduce, every: None });
             }
             ProcessAction::Suspend => self.suspend(which),
         }

@@ -4,7 +4,7 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, TestedJob, item_at, secs, start_input};
+use crate::fixture::{EXIT_1, TestedJob, at, item_at, secs, start_input};
 
 const MAP: &str = "
 mode: mapreduce
@@ -28,7 +28,7 @@ fn partial() -> TestedJob {
 }
 
 fn redrive(reduce: bool) -> Input {
-    Input::Redrive { items: vec![item_at(1), item_at(1), item_at(0)], reduce }
+    Input::Redrive { items: vec![item_at(1), item_at(1), item_at(0)], reduce, every: None }
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn reduce_can_run_again_without_a_dead_letter() {
     assert_eq!(test.feed(&redrive(false)).start().succeed(1).outcome().0, "completed");
     let items = Vec::new();
     let reduce = true;
-    test.feed(&Input::Redrive { items, reduce }).start().succeed(0);
+    test.feed(&Input::Redrive { items, reduce, every: None }).start().succeed(0);
     assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
 }
 
@@ -150,7 +150,51 @@ fn a_dead_letter_of_reduce_is_gone_when_reduce_runs_again() {
     assert_eq!(test.start().fail(0, EXIT_1).outcome().0, "failed");
     let items = vec![StepId(1).item(0)];
     let reduce = true;
-    assert_eq!(test.feed(&Input::Redrive { items, reduce }).lines(), ["job_redriven", "step_started 1"]);
+    assert_eq!(
+        test.feed(&Input::Redrive { items, reduce, every: None }).lines(),
+        ["job_redriven", "step_started 1"]
+    );
     assert!(test.job.dead.is_empty());
     assert_eq!(test.start().succeed(0).outcome(), ("completed", None, [1, 0, 0]));
+}
+
+/// A list whose command is retried after ten seconds.
+const BUDGET: &str = "
+commands:
+  - shell: a
+    retry_config: {attempts: 3, backoff: fixed, initial_delay: 10s, retry_budget: 30s}
+";
+
+#[test]
+fn a_pause_around_a_suspension_moves_the_end_of_a_delay_budget_once() {
+    let resumed = |seconds: u64| {
+        let mut test = TestedJob::started(BUDGET);
+        // Due at 20 s. Of the budget 20 s are left, so the retry expires 20 s after that.
+        test.at(10).fail(0, EXIT_1).at(12).pause().at(30).suspend().at(100).crash_and_resume();
+        test.at(110).unpause().restart();
+        test.at(seconds).resume(Some(at(110))).lines()
+    };
+    // The 90 s from its due time to the kill are not charged: it was paused, or the job suspended.
+    assert_eq!(resumed(130), ["job_resumed run 3"]);
+    assert!(resumed(131).contains(&"command_stopped 0/0 0.1: retry_budget_expired".to_owned()));
+}
+
+#[test]
+fn the_pace_of_a_redrive_stays_with_the_job_until_the_next_redrive() {
+    let mut test = TestedJob::started_over(&MAP.replace("reduce: [{shell: r}]\n", ""), 2);
+    test.fail(0, EXIT_1).fail(1, EXIT_1);
+    let items = vec![item_at(0), item_at(1)];
+    let every = Some(secs(4));
+    let spaced = Input::Redrive { items: items.clone(), reduce: false, every };
+    assert_eq!(test.feed(&spaced).lines()[..2], ["job_redriven", "starts_spaced Some(4s)"]);
+    test.at(10).start();
+    test.restart();
+    let pace = test.job.starts.pace.unwrap();
+    assert_eq!((pace.every, pace.last), (secs(4), Some(at(10))));
+    assert_eq!(pace.wait(at(11)), secs(3));
+    assert_eq!(pace.wait(at(20)), secs(0));
+    // The clock was set back.
+    assert_eq!(pace.wait(at(5)), secs(4));
+    test.fail(0, EXIT_1).fail(1, EXIT_1).redrive(items);
+    assert_eq!(test.job.starts.pace, None);
 }

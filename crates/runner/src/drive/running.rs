@@ -87,9 +87,12 @@ impl<'w> JobDriver<'w> {
             last: Vec::new(),
             under_way: Arc::default(),
         };
+        let clock = Clock::set_by(&*services.machine);
+        let uptime = services.machine.uptime();
+        let rate = StartRate::new(claimed.job.starts.pace, clock.at(uptime), uptime);
         Self {
             context: JobContext {
-                clock: Clock::set_by(&*services.machine),
+                clock,
                 services,
                 folder: services.local.job(claimed.job.id()),
                 secrets,
@@ -100,7 +103,7 @@ impl<'w> JobDriver<'w> {
             job: claimed.job,
             journal: JobJournal::new(claimed.claim, claimed.version, saving),
             executors: Executors::default(),
-            starter: Starter::new(StartRate::new(claimed.rate, services.machine.uptime())),
+            starter: Starter::new(rate),
             breakers,
             observer,
             origin: LoadOrigin {

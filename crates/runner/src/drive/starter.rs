@@ -10,6 +10,7 @@ use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::effect::{self, Effect};
 use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::input::Input;
+use undaunted_engine::job::StartPace;
 use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::task::{Task, ValueFiles, task};
 use undaunted_policy::{BreakerSettings, Timestamp};
@@ -42,37 +43,36 @@ impl Starter {
     }
 }
 
-/// Spaces starts evenly.
+/// Keeps the pace of a job on the monotonic clock.
 #[derive(Debug, Default)]
 pub(super) struct StartRate {
-    between: Option<Duration>,
     /// When the next attempt may start, as an uptime.
     next: Duration,
 }
 
 impl StartRate {
-    /// `rate` is in starts per second.
-    pub(super) fn new(rate: Option<f64>, now: Duration) -> Self {
-        let between = rate.filter(|rate| *rate > 0.0);
-        Self { between: between.and_then(|rate| Duration::try_from_secs_f64(rate.recip()).ok()), next: now }
+    /// The pace holds across runs: the first start waits for the rest of the time since the last one.
+    pub(super) fn new(pace: Option<StartPace>, now: Timestamp, uptime: Duration) -> Self {
+        let wait = pace.map_or(Duration::ZERO, |pace| pace.wait(now));
+        Self { next: uptime.saturating_add(wait) }
     }
 
     /// Whether an attempt may start now; if so, it counts as started.
-    pub(super) fn allows(&mut self, now: Duration) -> bool {
-        let Some(between) = self.between else {
+    pub(super) fn allows(&mut self, pace: Option<StartPace>, uptime: Duration) -> bool {
+        let Some(pace) = pace else {
             return true;
         };
-        if now < self.next {
+        if uptime < self.next {
             return false;
         }
         // Unused starts are not saved up, so a pause does not lead to a burst.
-        self.next = now.saturating_add(between);
+        self.next = uptime.saturating_add(pace.every);
         true
     }
 
-    pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
-        self.between?;
-        Some(self.next.saturating_sub(now))
+    pub(super) fn wait(&self, pace: Option<StartPace>, uptime: Duration) -> Option<Duration> {
+        pace?;
+        Some(self.next.saturating_sub(uptime))
     }
 }
 
@@ -93,7 +93,10 @@ impl JobDriver<'_> {
             let before = self.journal.pending.records.len();
             for item in ready {
                 let uptime = self.context.services.machine.uptime();
-                if self.awaits_results(item.step) || !self.starter.rate.allows(uptime) || !self.start(item)? {
+                if self.awaits_results(item.step)
+                    || !self.starter.rate.allows(self.job.starts.pace, uptime)
+                    || !self.start(item)?
+                {
                     return Ok(());
                 }
             }
@@ -161,7 +164,8 @@ impl JobDriver<'_> {
         let wake = wake.map(|at| at.since(now).max(LEAST));
         // The start rate matters only if something is ready.
         let uptime = services.machine.uptime();
-        let paced = self.starter.rate.wait(uptime).filter(|_| !self.ready(now).is_empty());
+        let paced =
+            self.starter.rate.wait(self.job.starts.pace, uptime).filter(|_| !self.ready(now).is_empty());
         let rule = effect::awaits_rule(&self.job).then_some(services.check_interval);
         let looked = self.observer.tick_interval();
         if self.breakers.borrow().is_cut_off {
@@ -247,7 +251,8 @@ impl JobDriver<'_> {
         } else {
             effect::probe_offers(&self.job, &cache.admission)
         };
-        let paced = self.starter.rate.wait(self.context.services.machine.uptime());
+        let uptime = self.context.services.machine.uptime();
+        let paced = self.starter.rate.wait(self.job.starts.pace, uptime);
         if self.executors.programs.is_settling || paced.is_some_and(|wait| !wait.is_zero()) {
             for offer in offers.values_mut() {
                 offer.left = None;

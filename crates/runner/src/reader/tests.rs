@@ -103,7 +103,9 @@ fn act(job: &mut TestJob, action: &TestJobAction) {
                 job.now = job.now.after(Duration::from_secs(9));
             }
         }
-        TestJobAction::Redrive { reduce } => job.input(&Input::Redrive { items: dead, reduce: *reduce }),
+        TestJobAction::Redrive { reduce } => {
+            job.input(&Input::Redrive { items: dead, reduce: *reduce, every: None })
+        }
         TestJobAction::Drop => job.input(&Input::Drop { items: dead.into_iter().take(1).collect() }),
         TestJobAction::Suspend => {
             job.input(&Input::Suspend);

@@ -136,7 +136,7 @@ fn a_failed_flow_says_which_step_and_a_redrive_shows_the_token_of_its_round() {
     let (same, work) = item(&state, "first");
     assert_eq!((same, &work["status"]), (token.clone(), &json!("failed")));
 
-    test_flow.at(9000).feed(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
+    test_flow.at(9000).feed(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false, every: None });
     let state = test_flow.state();
     assert_eq!(state["status"], "active");
     assert!(state.get("error").is_none());

@@ -118,7 +118,9 @@ impl Sentences {
 fn of_job(job: &Job, event: &JobEvent) -> Option<String> {
     match event {
         JobEvent::Resumed(found) => Some(resumed(job, found)),
-        JobEvent::Paused => Some(format!("  paused; to unpause:  undaunted unpause {}", job.id())),
+        JobEvent::Paused => Some(paused(job)),
+        // Nothing starts before the job is unpaused.
+        JobEvent::Redriven { .. } => job.times.paused.map(|_| paused(job)),
         JobEvent::Unpaused { away } => Some(format!("  unpaused after {}", short(*away))),
         JobEvent::Stopping { reason } => Some(format!("  stopping: {}", reason.sentence())),
         JobEvent::PoolToppedUp { added, total, .. } => {
@@ -132,9 +134,13 @@ fn of_job(job: &Job, event: &JobEvent) -> Option<String> {
         | JobEvent::Cancelled(_)
         | JobEvent::Suspended
         | JobEvent::PolicyChanged { .. }
-        | JobEvent::Redriven { .. }
+        | JobEvent::StartsSpaced { .. }
         | JobEvent::StateImported { .. } => None,
     }
+}
+
+fn paused(job: &Job) -> String {
+    format!("  paused; to unpause:  undaunted unpause {}", job.id())
 }
 
 fn of_step(job: &Job, event: &StepEvent) -> Option<String> {
@@ -186,12 +192,12 @@ fn resumed(job: &Job, resumed: &JobResumed) -> String {
     // The time of a crash is unknown; only the last event before it is recorded.
     let away =
         if resumed.planned { format!("suspended for {away}") } else { format!("last activity {away} ago") };
-    let paused = match job.times.paused {
-        Some(_) => format!("\n  paused; to unpause:  undaunted unpause {}", job.id()),
+    let pause = match job.times.paused {
+        Some(_) => format!("\n{}", paused(job)),
         None => String::new(),
     };
     format!(
-        "  resuming; {away} (run {}): {} done, {} running, {} waiting, {}{} pending{paused}",
+        "  resuming; {away} (run {}): {} done, {} running, {} waiting, {}{} pending{pause}",
         resumed.run,
         found.settled,
         found.running,

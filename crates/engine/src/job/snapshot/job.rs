@@ -10,7 +10,7 @@ use undaunted_policy::{Pool, PoolLimits, Ticket, Timestamp};
 use super::super::complete::JobFailures;
 use super::super::item::ItemScope;
 use super::super::plans::Plans;
-use super::super::starts::AttemptStarts;
+use super::super::starts::{AttemptStarts, StartPace};
 use super::super::state::{Job, JobError, JobStage, JobTimes};
 use super::codec::{PutResult, StateEncoder, TakeResult};
 use super::items::{ReadPositions, WrittenPositions, put_active, take_active};
@@ -60,6 +60,7 @@ stored! {
         failures: JobFailures = 16,
         /// End and limit.
         limits: BTreeMap<StartId, (u64, TimeLimit)> = 17,
+        pace: Option<StartPace> = 18,
     }
 }
 
@@ -122,7 +123,7 @@ impl Job {
             steps: _,
             dead: _,
         } = self;
-        let AttemptStarts { next, running, accepted, passes, limits } = starts;
+        let AttemptStarts { next, running, accepted, passes, limits, pace } = starts;
         let passes = passes.iter().map(|(start, (breaker, ticket))| {
             let pass = (breaker.to_string(), ticket.generation(), ticket.probe);
             (*start, pass)
@@ -151,6 +152,7 @@ impl Job {
             imported: imported.values().cloned().collect(),
             failures: failures.clone(),
             limits: limits.collect(),
+            pace: *pace,
         }
     }
 
@@ -198,7 +200,7 @@ impl SavedJob {
         )?;
         (job.times, job.stage, job.failures) = (self.times, self.stage, self.failures);
         (job.rounds, job.run, job.starts.next) = (self.rounds, self.run, self.next_start);
-        job.starts.running = self.running;
+        (job.starts.running, job.starts.pace) = (self.running, self.pace);
         let accepted = self.accepted.into_iter();
         let accepted = accepted.map(|(start, until)| (start, Timestamp::from_nanos(until)));
         job.starts.accepted = accepted.collect();

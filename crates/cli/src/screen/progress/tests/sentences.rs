@@ -61,6 +61,25 @@ job 7f3k  regions
 "]].raw());
 }
 
+#[test]
+fn a_redrive_of_a_paused_job_says_that_it_waits_for_unpause() {
+    let mut fixture = JobFixture::of("commands: [{id: only, shell: a}]");
+    fixture.start();
+    fixture.feed(&Input::Pause);
+    fixture.end(StepId(0).item(0), Some("broken"));
+    fixture.feed(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false, every: None });
+    assert_data_eq!(
+        lines_of(&fixture, false),
+        str![[r"
+  paused; to unpause:  undaunted unpause 7f3k
+  only: stopped after 1 attempt: exit status 1: broken
+  paused; to unpause:  undaunted unpause 7f3k
+
+"]]
+        .raw()
+    );
+}
+
 const OUTAGE: &str = "
 name: orders
 mode: mapreduce
