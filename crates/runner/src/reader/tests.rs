@@ -104,7 +104,7 @@ fn act(job: &mut TestJob, action: &TestJobAction) {
             }
         }
         TestJobAction::Redrive { reduce } => {
-            job.input(&Input::Redrive { items: dead, reduce: *reduce, every: None })
+            job.input(&Input::Redrive { items: dead, reduce: *reduce, every: None });
         }
         TestJobAction::Drop => job.input(&Input::Drop { items: dead.into_iter().take(1).collect() }),
         TestJobAction::Suspend => {
