@@ -16,6 +16,7 @@ pub(crate) mod limits;
 pub(crate) mod logs;
 pub(crate) mod policies;
 pub(crate) mod progress;
+pub(crate) mod records;
 pub(crate) mod resumes;
 pub(crate) mod schedule;
 pub(crate) mod summary;

@@ -42,14 +42,15 @@ fn frames(text: &str) -> usize {
     text.matches(" so far").count()
 }
 
-/// Nothing but: up so many lines, clear the rest of a line, colours. So there is no full clear, no
-/// other screen, and no cursor that is hidden.
+/// Nothing but: up so many lines, clear the rest of a line or of the screen, cut lines or wrap them, colours.
+/// So there is no full clear, no other screen, and no cursor that is hidden.
 fn is_modest(text: &str) {
     for escape in escapes(text) {
         let inner = escape.strip_prefix('[').and_then(|it| it.split_at_checked(it.len() - 1));
         let known = match inner {
             Some((number, "A" | "m")) => number.parse::<u16>().is_ok(),
-            Some((number, "K")) => number.is_empty(),
+            Some((number, "K" | "J")) => number.is_empty(),
+            Some((number, "l" | "h")) => number == "?7",
             _ => false,
         };
         assert!(known, "{escape:?} in {text:?}");
@@ -241,7 +242,7 @@ fn on_a_narrow_terminal_no_line_of_a_frame_is_broken() {
     pty.until("frame", |text| text.contains("75%"));
     pty.resize(26, 12);
     // A terminal of 34 columns has room for more behind the attempts.
-    pty.until("frame for 26 columns", |text| text.contains("  5 attempts\x1b[K"));
+    pty.until("frame for 26 columns", |text| text.contains("  5 attempts\x1b[J"));
     let parser = pty.screen(34, 12);
     let rows = parser.screen().rows(0, 34);
     for (number, row) in (0_u16..).zip(rows) {
@@ -249,7 +250,7 @@ fn on_a_narrow_terminal_no_line_of_a_frame_is_broken() {
         assert!(!(of_a_frame && parser.screen().row_wrapped(number)), "{row}");
     }
     let text = pty.text();
-    let last = text.rsplit('A').next().expect("the last frame");
+    let last = text.rsplit("\x1b[?7l").next().expect("the last frame");
     for line in last.lines() {
         let line = line.split('\x1b').next().expect("its text");
         assert!(line.chars().count() < 26, "{line}");
@@ -305,16 +306,58 @@ fn a_job_that_is_resumed_draws_bars_too() {
 }
 
 #[test]
-fn a_job_that_was_stopped_draws_below_what_was_typed_meanwhile() {
+fn a_job_that_was_stopped_clears_its_frame_and_draws_below_what_was_typed_meanwhile() {
     let folder = folder(MAP);
     let mut pty = Pty::start(folder.path(), (90, 24), &[], &["run", "w.yaml"]);
-    // All that is said before has been said, so that the next frame begins with the bar.
     pty.until("frame", |text| text.contains("3 of 4 done") && text.contains("attempt 2 succeeded"));
-    let begun = |text: &str| text.matches("\x1b[K\r  map  ").count();
-    let before = begun(&pty.text());
-    pty.signal(Signal::STOP);
+    pty.signal(Signal::TSTP);
+    pty.until("clear screen", |text| text.ends_with("\r\x1b[J"));
+    pty.type_in("ls\n");
+    pty.until("echo", |text| text.ends_with("ls\r\n"));
     pty.signal(Signal::CONT);
-    pty.until("frame that overwrites nothing", |text| begun(text) > before);
+    pty.until("frame below", |text| {
+        text.rsplit("ls\r\n").next().is_some_and(|after| after.contains("so far"))
+    });
     go(folder.path());
     assert!(pty.wait().success());
+    let seen = seen(&pty, 90, 24);
+    assert!(seen.contains("\nls\njob ID completed"), "{seen}");
+}
+
+/// Whether the last frame was drawn for a terminal of at most this width.
+fn fits(text: &str, columns: u16) -> bool {
+    let last = text.rsplit("\x1b[?7l").next().unwrap_or_default();
+    let widths = last.lines().map(|line| line.split('\x1b').next().unwrap_or_default().chars().count());
+    last.contains("\x1b[?7h") && widths.max().unwrap_or_default() < columns.into()
+}
+
+#[test]
+fn a_resized_terminal_keeps_a_reported_failure_and_shows_one_bar() {
+    let folder = folder(MAP);
+    let mut pty = Pty::start(folder.path(), (90, 24), &[("NO_COLOR", "1")], &["run", "w.yaml"]);
+    pty.until("frame", |text| text.contains("3 of 4 done") && text.contains("attempt 2 succeeded"));
+    let mut parser = pty.screen(90, 24);
+    let mut done = pty.bytes.len();
+    for (columns, rows) in [(40, 24), (30, 6), (100, 24), (60, 10)] {
+        pty.resize(columns, rows);
+        let size = |cells: u16| std::num::NonZero::new(cells).expect("not zero");
+        parser.screen_mut().set_size(size(rows), size(columns));
+        let drawn = |text: &str| text.matches("\x1b[?7l").count();
+        let before = drawn(&pty.text());
+        pty.until("frame for the new size", |text| drawn(text) > before && fits(text, columns));
+        parser.process(pty.bytes.get(done..).expect("what is new"));
+        done = pty.bytes.len();
+        let contents = parser.screen().contents();
+        assert_eq!(contents.matches('%').count(), 1, "{columns}x{rows}: {contents}");
+        assert!(contents.matches("attempts,").count() <= 1, "{columns}x{rows}: {contents}");
+    }
+    let mut all = parser;
+    all.screen_mut().set_scrollback(usize::MAX);
+    go(folder.path());
+    assert!(pty.wait().success());
+    all.process(pty.bytes.get(done..).expect("what is new"));
+    all.screen_mut().set_scrollback(usize::MAX);
+    let contents = all.screen().contents();
+    assert!(contents.contains("north: attempt 1 of 2 failed"), "{contents}");
+    assert!(!contents.contains('%'), "{contents}");
 }

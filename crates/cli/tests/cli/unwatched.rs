@@ -103,6 +103,30 @@ job ID completed with dead letters (attempts)
 }
 
 #[test]
+fn verbose_lines_contain_the_warnings_about_budgets() {
+    let folder =
+        folder("- {id: fetch, shell: exit 1, retry_config: {initial_delay: 10ms, retry_budget: 15ms}}\n");
+    let ended = undaunted(folder.path(), &["run", "w.yaml", "-v"]).output().expect("it runs");
+    let printed = text(&ended.stderr);
+    assert!(printed.contains("  WARN Retry budget exhausted for fetch (job "), "{printed}");
+    assert!(!printed.contains("DEBUG"), "{printed}");
+    let ended = undaunted(folder.path(), &["run", "w.yaml", "-vv"]).output().expect("it runs");
+    let printed = text(&ended.stderr);
+    assert!(printed.contains("  WARN Retry budget exhausted for fetch (job "), "{printed}");
+    assert!(printed.contains("  DEBUG retry_scheduled (job "), "{printed}");
+    let ended = undaunted(folder.path(), &["run", "w.yaml"]).output().expect("it runs");
+    assert!(!text(&ended.stderr).contains("WARN"), "{}", text(&ended.stderr));
+
+    let pool =
+        "retry_budget: 1\ncommands:\n- {id: fetch, shell: exit 1, retry_config: {initial_delay: 1ms}}\n";
+    fs::write(folder.path().join("w.yaml"), pool).expect("written");
+    let ended = undaunted(folder.path(), &["run", "w.yaml", "-v"]).output().expect("it runs");
+    let printed = text(&ended.stderr);
+    assert!(printed.contains("  WARN RetryBudgetExhausted (job "), "{printed}");
+    assert!(printed.contains("consumed 1, total 1, reason job_budget_exhausted (1/1))"), "{printed}");
+}
+
+#[test]
 fn a_quiet_job_prints_only_its_result() {
     snapbox::assert_data_eq!(
         printed(&["--quiet"]),

@@ -192,3 +192,13 @@ fn a_retry_is_due_again_when_the_clock_is_right_again() {
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
     assert_eq!(sandbox.lines("log"), ["run", "run"]);
 }
+
+#[test]
+fn an_expired_delay_budget_is_a_debug_record_of_resume() {
+    let sandbox = Sandbox::of(BUDGET);
+    sandbox.run_killed_at("retry_scheduled");
+    let clock = [("UNDAUNTED_TEST_CLOCK", "60")];
+    let resumed = sandbox.call_with(&["resume", "@last", "-vv"], &clock).exits(1);
+    let command = "Command shell-1 retry budget expired";
+    assert!(resumed.err.contains(&format!("  DEBUG {command} (job ")), "{}", resumed.err);
+}

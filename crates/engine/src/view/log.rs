@@ -51,6 +51,16 @@ pub enum LogBody {
     Message(String),
 }
 
+impl LogBody {
+    /// Whether the record has a name or a text of its own and does not only repeat an event.
+    pub fn is_named(&self) -> bool {
+        match self {
+            Self::Message(_) => true,
+            Self::Event(word) => word.starts_with(char::is_uppercase),
+        }
+    }
+}
+
 impl LogRecord {
     /// The JSON object, without a line end.
     pub fn line(&self) -> String {

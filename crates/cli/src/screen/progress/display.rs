@@ -9,20 +9,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use rustix::termios::tcgetwinsize;
-use signal_hook::consts::SIGCONT;
+use signal_hook::consts::{SIGCONT, SIGTSTP};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
 use undaunted_engine::event::{OutputPassing, Record};
 use undaunted_engine::job::Job;
+use undaunted_engine::view::log::{LogRecord, records_of, transition_record};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{Observer, StoreOutage};
 
 use super::frame::sample;
 use super::sentences::{headline, leaving};
-use super::terminal::Terminal;
+use super::terminal::{CLEAR_FRAME, Terminal};
 use super::{FrameLine, ProgressFrame, Sentences, Size, Speed};
-use crate::screen::wants_colour;
+use crate::screen::{records, wants_colour};
 
 const FRAME: Duration = Duration::from_millis(100);
 /// A job that ends before this has no frame: it would only flicker.
@@ -35,9 +38,9 @@ pub(crate) struct Quietness {
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
-    /// Also print every start and every success
-    #[arg(long, short, conflicts_with_all = ["quiet", "json"])]
-    pub(crate) verbose: bool,
+    /// Also print every start, every success and warnings; twice (-vv), all log records
+    #[arg(long, short, action = ArgAction::Count, conflicts_with_all = ["quiet", "json"])]
+    pub(crate) verbose: u8,
 
     /// Print only one JSON object, at the end
     #[arg(long)]
@@ -46,7 +49,7 @@ pub(crate) struct Quietness {
 
 impl Quietness {
     pub(crate) const fn of(json: bool) -> Self {
-        Self { quiet: false, verbose: false, json }
+        Self { quiet: false, verbose: 0, json }
     }
 
     pub(crate) const fn is_quiet(self) -> bool {
@@ -56,6 +59,8 @@ impl Quietness {
 
 pub(crate) struct Display {
     sentences: Sentences,
+    /// How often `--verbose` was typed.
+    verbosity: u8,
     mode: DisplayMode,
 }
 
@@ -85,7 +90,8 @@ impl Display {
         } else {
             DisplayMode::Lines
         };
-        let display = Self { sentences: Sentences::new(quietness.verbose), mode };
+        let verbosity = quietness.verbose;
+        let display = Self { sentences: Sentences::new(verbosity > 0), verbosity, mode };
         if !quietness.is_quiet() {
             say(&headline(job));
         }
@@ -100,6 +106,7 @@ impl Display {
         }
         Self {
             sentences: Sentences::new(false),
+            verbosity: 0,
             mode: if quiet { DisplayMode::Quiet } else { DisplayMode::Lines },
         }
     }
@@ -108,6 +115,14 @@ impl Display {
     pub(crate) fn end(&mut self) {
         if let DisplayMode::Frames(frames) = &mut self.mode {
             frames.write(&[]);
+        }
+    }
+
+    fn log(&mut self, records: impl IntoIterator<Item = LogRecord>) {
+        for record in records {
+            if records::is_shown(&record, self.verbosity) {
+                self.say(Some(&records::line(&record)));
+            }
         }
     }
 
@@ -128,6 +143,9 @@ impl Observer for Display {
         if !matches!(self.mode, DisplayMode::Quiet) {
             let sentence = self.sentences.of(job, record);
             self.say(sentence.as_deref());
+            if self.verbosity > 0 {
+                self.log(records_of(job, record));
+            }
         }
     }
 
@@ -147,6 +165,7 @@ impl Observer for Display {
         if !matches!(self.mode, DisplayMode::Quiet) {
             let sentence = self.sentences.turned(job, breaker, change);
             self.say(sentence.as_deref());
+            self.log(transition_record(breaker, change));
         }
     }
 
@@ -161,8 +180,9 @@ impl Frames {
     fn new(job: &Job) -> Self {
         let (clock, now) = (Clock::set(), Instant::now());
         let continued = Arc::new(AtomicBool::new(false));
-        // Without the flag, a stopped job draws its next frame over what other processes wrote since.
+        // Without the flag, a stopped job would leave an unchanged frame where other processes wrote since.
         let _ = signal_hook::flag::register(SIGCONT, Arc::clone(&continued));
+        clear_frame_when_stopped();
         Self {
             terminal: Terminal::new(io::stderr(), wants_colour(&io::stderr())),
             lines: String::new(),
@@ -198,6 +218,18 @@ impl Frames {
         self.terminal.write(&self.lines, frame, size());
         self.lines.clear();
     }
+}
+
+/// On Ctrl-Z the shell writes where the frame is, so the frame is cleared before the process stops.
+fn clear_frame_when_stopped() {
+    // Without the handler the process is stopped all the same.
+    let Ok(mut signals) = Signals::new([SIGTSTP]) else { return };
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let _ = io::stderr().write_all(CLEAR_FRAME.as_bytes());
+            let _ = emulate_default_handler(signal);
+        }
+    });
 }
 
 fn say(line: &str) {

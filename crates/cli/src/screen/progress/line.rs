@@ -37,6 +37,7 @@ impl FrameLine {
         Self { pieces: Vec::new(), width: 0, room }
     }
 
+    #[cfg(test)]
     pub(super) const fn width(&self) -> usize {
         self.width
     }
