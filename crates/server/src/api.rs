@@ -11,6 +11,7 @@ use undaunted_runner::journal::JournalError;
 use crate::answer::HttpRefusal;
 use crate::listen::ListenerEnd;
 use crate::metrics::Metrics;
+use crate::store_watch::StoreWatch;
 use crate::watch::ChangeSignal;
 
 #[derive(Clone)]
@@ -19,6 +20,8 @@ pub struct Served {
     pub metrics: Arc<Metrics>,
     /// Signals that records were stored.
     pub changes: ChangeSignal,
+    /// Counts the jobs of other processes.
+    pub others: Option<Arc<StoreWatch>>,
 }
 
 /// [`Served`], with the end and the limits of one listener.
@@ -36,10 +39,6 @@ impl Api {
 
     pub(crate) fn host(&self) -> &FlowHost {
         &self.served.host
-    }
-
-    pub(crate) fn metrics(&self) -> Arc<Metrics> {
-        Arc::clone(&self.served.metrics)
     }
 
     pub(crate) fn changes(&self) -> &ChangeSignal {

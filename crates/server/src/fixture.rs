@@ -71,8 +71,12 @@ impl TestServer {
             left: Box::new(|_, _| {}),
         };
         let host = Arc::new(FlowHost::begin(world, catalog.clone(), host));
-        let served =
-            Served { host: Arc::clone(&host), metrics: Arc::new(Metrics::default()), changes: news.clone() };
+        let served = Served {
+            host: Arc::clone(&host),
+            metrics: Arc::new(Metrics::default()),
+            changes: news.clone(),
+            others: None,
+        };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Self { server: HttpServer::start(listener, settings, served).unwrap(), store, catalog, news, host }
     }

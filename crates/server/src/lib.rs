@@ -31,8 +31,10 @@ mod routes;
 mod server;
 mod socket;
 mod steps;
+mod store_watch;
 mod subscription;
 mod watch;
+mod watched_jobs;
 mod webhooks;
 
 pub use api::Served;
@@ -47,5 +49,6 @@ pub use metrics::Metrics;
 pub use offline::{Offline, OfflineServer};
 pub use origins::AllowedOrigins;
 pub use server::{HttpServer, ServerSettings};
+pub use store_watch::StoreWatch;
 pub use watch::{ChangeSignal, Watch};
 pub use webhooks::{ResultReceiver, Webhooks};

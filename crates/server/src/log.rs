@@ -87,9 +87,11 @@ impl LogWriter {
 
     pub fn turned(&self, breaker: &str, change: &BreakerChange) {
         let mut turned = self.turned.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = turned.insert(breaker.to_owned(), change.at);
+        let last = turned.get(breaker).copied();
+        let _ = turned.insert(breaker.to_owned(), last.unwrap_or_default().max(change.at));
         drop(turned);
-        if last != Some(change.at) {
+        // A job of this process may have reported it before it was read from the store.
+        if last.is_none_or(|last| last < change.at) {
             self.write(transition_record(breaker, change).as_slice());
         }
     }

@@ -1,10 +1,10 @@
 //! Metrics for Prometheus.
 //!
 //! Fed with the records of jobs, one by one; what they count is decided in `undaunted_engine::view`. What a
-//! job has used of its pool is read from its state, so that a resumed job counts what it used before. The
-//! library appends `_total` to the names of counters.
+//! job has used of its pool is read from its state, so that a resumed job counts what it used before. Series of
+//! a job stay until it leaves the store. The library appends `_total` to the names of counters.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
@@ -56,8 +56,6 @@ pub struct Metrics {
     items: Family<ByState, Gauge>,
     /// The gauges of `items`, in the order of `ITEM_STATES`.
     queues: [Gauge; 4],
-    /// The jobs that have series of their own.
-    series: Mutex<BTreeSet<String>>,
     /// The numbers of each job that are part of `queues`.
     counted: Mutex<BTreeMap<String, [i64; 4]>>,
 }
@@ -82,7 +80,6 @@ impl Default for Metrics {
             flows: Family::default(),
             queues: ITEM_STATES.map(queue),
             items,
-            series: Mutex::default(),
             counted: Mutex::default(),
         };
         metrics.register();
@@ -132,7 +129,7 @@ impl Metrics {
             self.delays.observe(new.delays.sum.as_secs_f64());
         }
         if new.retries_refused > 0 {
-            let exhausted = self.exhausted.get_or_create(&self.of_job(job));
+            let exhausted = self.exhausted.get_or_create(&by_job(job.id()));
             let _ = exhausted.inc_by(new.retries_refused);
         }
         self.note_completion(job, new.last_completion);
@@ -143,7 +140,7 @@ impl Metrics {
     /// begins with the process, as is usual.
     pub fn recover(&self, job: &Job, before: &JobCounters) {
         if before.retries_refused > 0 {
-            let exhausted = self.exhausted.get_or_create(&self.of_job(job));
+            let exhausted = self.exhausted.get_or_create(&by_job(job.id()));
             // This process may have run the job before and left it.
             let more = before.retries_refused.saturating_sub(exhausted.get());
             let _ = exhausted.inc_by(more);
@@ -154,7 +151,7 @@ impl Metrics {
 
     fn note_completion(&self, job: &Job, share: Option<CompletionShare>) {
         if let Some(share) = share {
-            let ratio = self.ratio.get_or_create(&self.of_job(job));
+            let ratio = self.ratio.get_or_create(&by_job(job.id()));
             let _ = ratio.set(share.ratio());
         }
     }
@@ -162,7 +159,7 @@ impl Metrics {
     /// Takes what the state of the job says: what it has used of its pool, and its queues.
     pub fn restore(&self, job: &Job) {
         if let Some(pool) = &job.pool {
-            let consumed = self.consumed.get_or_create(&self.of_job(job));
+            let consumed = self.consumed.get_or_create(&by_job(job.id()));
             let more = u64::from(pool.consumed).saturating_sub(consumed.get());
             let _ = consumed.inc_by(more);
         }
@@ -170,33 +167,13 @@ impl Metrics {
         self.count(job.id(), now);
     }
 
-    /// Takes the items of a job out of the queues: this process no longer runs it.
-    pub fn leave(&self, job: &str) {
+    /// Removes the series of a job that has left the store.
+    pub fn remove(&self, job: &str) {
+        let of = by_job(job);
+        let _ = self.consumed.remove(&of);
+        let _ = self.exhausted.remove(&of);
+        let _ = self.ratio.remove(&of);
         self.count(job, [0; 4]);
-    }
-
-    /// Removes the series of jobs that are no longer in the store.
-    fn drop_series_of_removed_jobs(&self, catalog: &Catalog) {
-        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        series.retain(|job| {
-            let is_there = catalog.flows.contains_key(job.as_str());
-            if !is_there {
-                let of = by_job(job);
-                let _ = self.consumed.remove(&of);
-                let _ = self.exhausted.remove(&of);
-                let _ = self.ratio.remove(&of);
-            }
-            is_there
-        });
-    }
-
-    /// The labels of a job's series, which are removed with the job.
-    fn of_job(&self, job: &Job) -> ByJob {
-        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        if !series.contains(job.id()) {
-            let _ = series.insert(job.id().to_owned());
-        }
-        by_job(job.id())
     }
 
     pub fn found_breaker(&self, name: &str, circuit: CircuitState) {
@@ -214,7 +191,6 @@ impl Metrics {
 
     /// All metrics in the text format, with the flows of the catalog.
     pub fn text(&self, catalog: &Catalog) -> String {
-        self.drop_series_of_removed_jobs(catalog);
         for status in FLOW_STATES {
             let flows = catalog.flows.values();
             let many = flows.filter(|entry| entry.status == status).count();

@@ -1,6 +1,7 @@
 //! The routes of the API.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
@@ -13,10 +14,13 @@ use serde_json::json;
 use undaunted_engine::view::CatalogView;
 
 use crate::answer::{HttpRefusal, error_response, json_of, json_response};
-use crate::api::Api;
+use crate::api::{Api, unavailable};
 use crate::limits::{RequestLimits, limited};
 use crate::webhooks::{ResultReceiver, webhooks};
 use crate::{flows, socket, steps};
+
+/// How long a scrape waits for jobs of other processes; at the start there may be many.
+const COUNTING_TIME: Duration = Duration::from_secs(2);
 
 pub(crate) fn routes(api: Api, results: Arc<dyn ResultReceiver>, limits: RequestLimits) -> Router {
     let step = get(steps::show).put(steps::update).delete(steps::remove);
@@ -70,8 +74,13 @@ async fn ready(State(api): State<Api>) -> Response {
 
 async fn metrics(State(api): State<Api>) -> Result<Response, HttpRefusal> {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let metrics = api.metrics();
-    let text = api.read_catalog(move |catalog| Ok(metrics.text(catalog))).await?;
+    let text = api.blocking(|served| {
+        if let Some(others) = &served.others {
+            others.catch_up(COUNTING_TIME);
+        }
+        served.host.catalog().read(|catalog| served.metrics.text(catalog)).map_err(unavailable)
+    });
+    let text = text.await?;
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 

@@ -13,18 +13,54 @@ use undaunted_store::{Store, Version};
 
 use crate::log::LogWriter;
 use crate::metrics::Metrics;
+use crate::watched_jobs::{WatchState, WatchedJob, WatchedJobs};
 
 #[derive(Clone)]
 pub struct Watch {
-    /// Where the journals of the flows are.
-    pub store: Arc<dyn Store>,
+    /// Where the journals of the jobs are.
+    pub(crate) store: Arc<dyn Store>,
     pub metrics: Arc<Metrics>,
     pub log: LogWriter,
     /// Signals that records were stored.
     pub changes: ChangeSignal,
+    pub(crate) jobs: Arc<WatchedJobs>,
+    /// The job that it observes.
+    own: Option<Arc<WatchedJob>>,
 }
 
 impl Watch {
+    pub fn of(store: Arc<dyn Store>, log: LogWriter) -> Self {
+        Self {
+            store,
+            metrics: Arc::default(),
+            log,
+            changes: ChangeSignal::default(),
+            jobs: Arc::default(),
+            own: None,
+        }
+    }
+
+    /// The event loop of this process has left a job.
+    pub fn left(&self, job: &str) {
+        self.jobs.of(job).leave();
+        self.changes.notify();
+    }
+
+    /// Counts and logs a record, which the job has applied, and perhaps later ones.
+    pub(crate) fn tell(&self, job: &Job, record: &Record) {
+        self.metrics.observe(job, record);
+        self.log.job_record(job, record);
+    }
+
+    /// Counts and logs what other processes have recorded since it was last looked at.
+    fn catch_up(&self, job: &Job, after: Version) -> Result<(), JournalError> {
+        for read in self.store.read(&aggregate(job.id())?, after)? {
+            let (version, bytes) = read?;
+            self.tell(job, &decode(job.id(), version, &bytes)?);
+        }
+        Ok(())
+    }
+
     /// Counts what is counted by job from its journal, if there can be something. The event loop waits for
     /// that; no job is folded again.
     fn recover(&self, job: &Job) {
@@ -48,22 +84,38 @@ fn counted(store: &dyn Store, job: &Job) -> Result<JobCounters, JournalError> {
 
 impl Observer for Watch {
     fn begins(&mut self, job: &Job, _: LoopHandle) {
-        // The submission was recorded before this observer was attached.
+        let own = self.jobs.of(job.id());
+        // Nothing of this run is recorded yet, so this process counts everything behind the head.
+        let head = aggregate(job.id()).ok().and_then(|of| self.store.head(&of).ok().flatten());
+        let head = head.map_or_else(|| own.last(), |head| head.version);
         let is_new = job.times.last_at == job.times.submitted_at;
-        if is_new {
-            self.metrics.restore(job);
-            let submitted = Box::new(job.submitted().clone());
-            let record =
-                Record { at: job.times.submitted_at, event: Event::Job(JobEvent::Submitted(submitted)) };
-            self.log.job_record(job, &record);
-        } else {
-            self.recover(job);
+        match own.begin_here() {
+            WatchState::New if is_new => {
+                // The submission was recorded before this observer was attached; what was recorded with it is
+                // still reported.
+                let submitted = Box::new(job.submitted().clone());
+                let event = Event::Job(JobEvent::Submitted(submitted));
+                self.metrics.restore(job);
+                self.log.job_record(job, &Record { at: job.times.submitted_at, event });
+                own.set_last(Version(1));
+            }
+            WatchState::New => {
+                self.recover(job);
+                own.set_last(head);
+            }
+            WatchState::Here | WatchState::Elsewhere(_) => {
+                // What cannot be read now is not counted.
+                drop(self.catch_up(job, own.last()));
+                own.set_last(head);
+            }
         }
+        self.own = Some(own);
     }
 
-    fn recorded(&mut self, job: &Job, _: u64, record: &Record) {
-        self.metrics.observe(job, record);
-        self.log.job_record(job, record);
+    fn recorded(&mut self, job: &Job, seq: u64, record: &Record) {
+        if self.own.as_ref().is_none_or(|own| own.advance(Version(seq))) {
+            self.tell(job, record);
+        }
         self.changes.notify();
     }
 

@@ -53,6 +53,7 @@ pub(super) fn with_server<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>
         host: Arc::clone(&host),
         metrics: Arc::new(Metrics::default()),
         changes: ChangeSignal::default(),
+        others: None,
     };
     let manner = ServerSettings { access, ..ServerSettings::default() };
     let done = act(&offline.serve(manner, served));

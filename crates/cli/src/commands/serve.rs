@@ -17,9 +17,9 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{DriveError, JobResult};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{FlowHost, HostSettings, RecoveredFlows};
-use undaunted_runner::{breakers, with_causes};
+use undaunted_runner::with_causes;
 use undaunted_server::{
-    Access, AllowedOrigins, ChangeSignal, HttpServer, LogWriter, Metrics, Served, ServerSettings, Watch,
+    Access, AllowedOrigins, HttpServer, LogWriter, Served, ServerSettings, StoreWatch, Watch,
 };
 use undaunted_store::StoreError;
 
@@ -94,12 +94,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
         help: Some("choose another address with --listen".to_owned()),
     })?;
     let address = listener.local_addr()?;
-    let watch = Watch {
-        store: Arc::clone(&jobs.store),
-        metrics: Arc::new(Metrics::default()),
-        log: LogWriter::of(args.log_level),
-        changes: ChangeSignal::default(),
-    };
+    let watch = Watch::of(Arc::clone(&jobs.store), LogWriter::of(args.log_level));
     let (stop, stops) = channel();
     let watching = watch.clone();
     let settings = HostSettings {
@@ -114,11 +109,12 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     services.endpoints = endpoints;
     let host = Arc::new(FlowHost::begin(services, jobs.catalog()?, settings));
     let signals = listen_for_signals(stop.clone())?;
-    load_breaker_metrics(&jobs, &watch.metrics)?;
+    let others = StoreWatch::start(watch.clone(), jobs.local.clone())?;
     let shared = Served {
         host: Arc::clone(&host),
         metrics: Arc::clone(&watch.metrics),
         changes: watch.changes.clone(),
+        others: Some(Arc::new(others)),
     };
     let settings = ServerSettings { access, ..ServerSettings::default() };
     let server = HttpServer::start(listener, settings, shared)?;
@@ -176,8 +172,7 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access> {
 /// Called for each flow that the event loop leaves.
 fn left(watch: Watch, stop: Sender<ServeStop>) -> undaunted_runner::flows::OnFlowLeft {
     Box::new(move |flow: &str, how: &JobResult| {
-        watch.metrics.leave(flow);
-        watch.changes.notify();
+        watch.left(flow);
         let Err(error) = how else { return };
         let why = with_causes(error);
         let fields = vec![("job", json!(flow)), ("error", json!(&why))];
@@ -211,15 +206,6 @@ fn recover(host: &Arc<FlowHost>, log: &LogWriter, stop: &Sender<ServeStop>) {
             return;
         }
     });
-}
-
-/// Breaker metrics start with the stored states.
-fn load_breaker_metrics(jobs: &Jobs, metrics: &Metrics) -> Result<()> {
-    let listed = breakers::list(&*jobs.store)?;
-    for (name, journal) in listed {
-        metrics.found_breaker(&name, journal.state.breaker.circuit());
-    }
-    Ok(())
 }
 
 fn listen_for_signals(stop: Sender<ServeStop>) -> Result<signal_hook::iterator::Handle> {

@@ -139,6 +139,101 @@ fn the_use_of_a_pool_is_still_counted_after_a_restart() {
 }
 
 #[test]
+fn the_series_of_an_ended_flow_are_there_after_a_restart_until_it_is_archived() {
+    let (sandbox, _handlers, served) = one_step(&[Reply::status(503)], &retries(9));
+    served.start_flow_with("poor", &json!({"goals": ["a"], "retry_budget": 1}));
+    served.wait_for_end("poor", "failed");
+    served.wait_for_deactivation("poor");
+    served.stop();
+    let served = RunningServer::on(&sandbox);
+    let series = ["retry_budget_consumed_total", "retry_budget_exhausted_total"];
+    let series = series.map(|name| format!("{name}{{job_id=\"poor\"}}"));
+    let found = metrics(&served);
+    for name in &series {
+        assert_eq!(found[name], "1", "{name}");
+    }
+    sandbox.call(&["archive", "poor"]).exits(0);
+    Sandbox::wait_until("series that have ended", || {
+        let found = metrics(&served);
+        series.iter().all(|name| !found.contains_key(name))
+    });
+}
+
+/// What another process of the store runs is seen by every server, and once.
+#[test]
+fn jobs_of_other_processes_are_counted_and_logged_within_seconds() {
+    let sandbox = Sandbox::of(
+        "name: poor\nretry_budget: 1\ncommands:\n  - shell: exit 3\n    id: broken\n    retry_config: {attempts: 9, initial_delay: 10ms}\n",
+    );
+    sandbox.run().exits(1);
+    let earlier = sandbox.job();
+    // What was recorded before the start is not logged again.
+    let served = RunningServer::on_with(&sandbox, &["--log-level", "debug"]);
+    sandbox.run().exits(1);
+    let job = sandbox.jobs().into_iter().find(|job| *job != earlier).unwrap();
+    sandbox.call(&["exec", "--", "true"]).exits(0);
+    sandbox.call(&["exec", "--attempts", "1", "--initial-delay", "10ms", "--", "false"]).exits(1);
+    let log = Sandbox::eventually("records of all jobs", || {
+        let log = served.log();
+        let ended = log.iter().filter(|line| ["job_failed", "job_completed"].contains(&kind_of(line)));
+        (ended.count() >= 3).then_some(log)
+    });
+    assert!(log.iter().all(|line| line["job"] != *earlier), "{log:#?}");
+    let exhausted: Vec<&Value> = log.iter().filter(|line| line["event"] == "RetryBudgetExhausted").collect();
+    assert_eq!(exhausted.len(), 1, "{log:#?}");
+    assert_fields!(exhausted[0], {"job": job.as_str(), "item": "broken", "consumed": 1, "total": 1});
+    let found = metrics(&served);
+    for job in [&job, &earlier] {
+        assert_eq!(found[&format!("retry_budget_exhausted_total{{job_id=\"{job}\"}}")], "1");
+    }
+    assert_eq!(found[r#"undaunted_attempts_total{outcome="transient"}"#], "4");
+    assert_eq!(found[r#"undaunted_attempts_total{outcome="succeeded"}"#], "1");
+    let other = RunningServer::on(&sandbox);
+    sandbox.call(&["exec", "--", "true"]).exits(0);
+    assert_eq!(metrics(&served)[r#"undaunted_attempts_total{outcome="succeeded"}"#], "2");
+    assert_eq!(metrics(&other)[r#"undaunted_attempts_total{outcome="succeeded"}"#], "1");
+}
+
+#[test]
+fn a_flow_that_moves_to_a_server_is_counted_once() {
+    let handlers = ScriptedServer::start().on("/a", &[Reply::status(503), Reply::x(1).gated()]);
+    let endpoint = handlers.url("/a");
+    let sandbox = Sandbox::of(&format!(
+        "mode: flow\ngoals: [a]\nretry_budget: 5\nsteps:\n  - {{id: a, type: sync, http: {{endpoint: '{endpoint}'}}, \
+         attributes: {{x: {{role: output}}}}, work_config: {{max_retries: 5, backoff: 1}}}}\n"
+    ));
+    let served = RunningServer::on(&sandbox);
+    let running = sandbox.start_run();
+    handlers.wait_for("/a", 2);
+    let job = sandbox.job();
+    let consumed = format!("retry_budget_consumed_total{{job_id=\"{job}\"}}");
+    let transient = r#"undaunted_attempts_total{outcome="transient"}"#;
+    Sandbox::wait_until("the flow of another process", || {
+        let found = metrics(&served);
+        found.get(&consumed).is_some_and(|it| it == "1") && found.get(transient).is_some_and(|it| it == "1")
+    });
+    running.kill();
+    handlers.open("/a");
+    // The flow is not in the catalog, so a server takes it over when it starts.
+    served.stop();
+    let served = RunningServer::on(&sandbox);
+    served.wait_for_end(&job, "completed");
+    let found = metrics(&served);
+    // The first attempt came before the server; the interrupted one is recorded by it.
+    assert_eq!(found[&consumed], "2");
+    assert_eq!(found[r#"undaunted_attempts_total{outcome="interrupted"}"#], "1");
+    assert_eq!(found[r#"undaunted_attempts_total{outcome="succeeded"}"#], "1");
+    assert!(!found.contains_key(transient));
+    let log = served.log();
+    let ended = log.iter().filter(|line| line["event"] == "job_completed").count();
+    assert_eq!(ended, 1, "{log:#?}");
+}
+
+fn kind_of(line: &Value) -> &str {
+    line["event"].as_str().unwrap_or_default()
+}
+
+#[test]
 fn logs_are_json_lines_with_the_records_of_the_semantics() {
     let sandbox = Sandbox::new();
     let handlers = ScriptedServer::start().on("/a", &[Reply::status(503)]);

@@ -115,7 +115,7 @@ fn callers_with_the_token_take_no_room_of_others() {
 }
 
 #[test]
-fn slow_bodies_time_out_and_keep_nobody_from_being_answered() {
+fn slow_bodies_time_out_and_keep_no_client_from_being_answered() {
     let limits =
         ListenLimits { requests: 1, body_pause: Duration::from_millis(300), ..ListenLimits::default() };
     let server = listen(limits, counting());

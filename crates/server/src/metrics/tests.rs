@@ -21,24 +21,9 @@ fn feed(metrics: &Metrics, test_flow: &TestFlow) {
     }
 }
 
-/// A catalog of these flows.
-fn catalog(flows: &[&str]) -> Catalog {
-    let mut catalog = Catalog::default();
-    for flow in flows {
-        let event = CatalogEvent::FlowActivated {
-            flow: (*flow).to_owned(),
-            since: T0,
-            labels: Vec::new(),
-            parent: None,
-        };
-        catalog.apply(&CatalogRecord { at: T0, event });
-    }
-    catalog
-}
-
 #[track_caller]
 fn has(metrics: &Metrics, line: &str) {
-    let text = metrics.text(&catalog(&["p", "stays", "e"]));
+    let text = metrics.text(&Catalog::default());
     assert!(text.lines().any(|it| it == line), "no `{line}` in\n{text}");
 }
 
@@ -79,9 +64,9 @@ fn a_resumed_job_counts_the_retries_it_used_before() {
 fn the_series_of_a_job_are_removed_with_the_job() {
     let metrics = fed(&pooled("gone"));
     feed(&metrics, &pooled("stays"));
-    let text = metrics.text(&catalog(&["gone", "stays"]));
-    assert!(text.contains("gone"), "{text}");
-    let text = metrics.text(&catalog(&["stays"]));
+    assert!(metrics.text(&Catalog::default()).contains("gone"));
+    metrics.remove("gone");
+    let text = metrics.text(&Catalog::default());
     assert!(!text.contains("gone"), "{text}");
     has(&metrics, "retry_budget_consumed_total{job_id=\"stays\"} 2");
     has(&metrics, "undaunted_attempts_total{outcome=\"transient\"} 6");
@@ -103,7 +88,7 @@ fn queues_are_those_of_all_jobs_and_empty_when_they_have_ended() {
     has(&metrics, "undaunted_items{state=\"waiting\"} 2");
     has(&metrics, "undaunted_items{state=\"pending\"} 4");
     has(&metrics, "undaunted_items{state=\"held\"} 0");
-    metrics.leave("two");
+    metrics.remove("two");
     has(&metrics, "undaunted_items{state=\"pending\"} 2");
     let [one, _] = &mut scenes;
     for millis in [1000, 2000, 3000, 4000] {

@@ -8,12 +8,7 @@ use super::*;
 use crate::fixture::{T0, TestFlow, text};
 
 fn watching(test_flow: &TestFlow) -> Watch {
-    Watch {
-        store: test_flow.store.clone(),
-        metrics: Arc::default(),
-        log: LogWriter::of(LogLevel::Error),
-        changes: ChangeSignal::default(),
-    }
+    Watch::of(test_flow.store.clone(), LogWriter::of(LogLevel::Error))
 }
 
 /// The metrics of a store with this flow.
