@@ -28,6 +28,8 @@ pub enum Input {
     ItemsRead {
         step: StepId,
         items: Vec<NewItem>,
+        /// What the user should know about the input.
+        warning: Option<String>,
     },
     InputFailed {
         step: StepId,

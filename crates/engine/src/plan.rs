@@ -298,6 +298,12 @@ impl Plan {
         }
     }
 
+    /// Whether a command that succeeded before a state was imported does not run again. The success of a handler says
+    /// nothing about its command, and the steps of a flow are needed for their outputs.
+    pub(crate) fn is_skipped_after_import(&self, number: CommandId) -> bool {
+        self.handled_by(number).is_none() && self.workflow.flow.is_none()
+    }
+
     fn location(&self, number: CommandId) -> Option<CommandLocation> {
         self.locations.get(number.position()).copied()
     }

@@ -109,7 +109,7 @@ impl<'s> MeasuredJob<'s> {
         journal.feed(&Input::Woke)?;
         let items = (0..number)
             .map(|item| NewItem { identity: format!("item-{item}"), input: format!("\"item-{item}\"") });
-        let items = Input::ItemsRead { step: StepId(0), items: items.collect() };
+        let items = Input::ItemsRead { step: StepId(0), items: items.collect(), warning: None };
         journal.feed(&items)?;
         Ok(journal)
     }

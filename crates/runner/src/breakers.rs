@@ -6,6 +6,7 @@
 use undaunted_engine::breaker::{BreakerFact, BreakerJournal, BreakerRecord, BreakerState};
 use undaunted_engine::event::{BreakerEvent, Event, StoredText};
 use undaunted_engine::plan::Plan;
+use undaunted_engine::state_file::ImportedBreaker;
 use undaunted_engine::update::settings_of_breakers;
 use undaunted_policy::Timestamp;
 use undaunted_store::{AggregateId, Append, NumberedRecord, Store, Version};
@@ -86,6 +87,22 @@ pub fn change(
     let record = BreakerRecord::by_hand(vec![fact]);
     store.append(vec![append(breaker, &record)?])?;
     Ok(read(store, breaker)?.ok_or_else(missing)?.state)
+}
+
+/// Restores the state of a breaker that was imported with a job, unless the breaker is in a more cautious one.
+pub fn restore(store: &dyn Store, imported: &ImportedBreaker, at: Timestamp) -> Result<(), JournalError> {
+    let (name, settings) = (imported.name.as_str(), imported.settings);
+    let found = read(store, name)?;
+    let mut facts = Vec::new();
+    if found.is_none() {
+        facts.push(BreakerFact::Configured { at, settings });
+    }
+    let known = found.map_or_else(|| BreakerState::with_settings(settings), |journal| journal.state);
+    facts.extend(imported.fact(&known, at));
+    if !facts.is_empty() {
+        store.append(vec![append(name, &BreakerRecord::by_hand(facts))?])?;
+    }
+    Ok(())
 }
 
 /// An unconditional append: the store checks neither version nor epoch.

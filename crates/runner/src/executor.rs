@@ -33,6 +33,7 @@ pub(crate) use calls::Calls;
 pub use function::{FunctionAttempt, FunctionFailure, FunctionOrder, FunctionResult, Functions};
 pub(crate) use http::send;
 pub use http::{HttpOrder, attempt_end, is_there};
+pub use input::items_of_file;
 pub(crate) use input::{InputReads, of_command, of_items, read_file};
 pub(crate) use program::Programs;
 pub(crate) use sub_flow::SubFlowRequest;
@@ -83,7 +84,14 @@ pub enum AttemptFate {
 }
 
 /// The items of a map, or why they cannot be read.
-pub type ReadItems = Result<Vec<NewItem>, String>;
+pub type ReadItems = Result<InputItems, String>;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InputItems {
+    pub items: Vec<NewItem>,
+    /// What the user should know about the input.
+    pub warning: Option<String>,
+}
 
 #[derive(Debug)]
 pub enum ExecutorMessage {

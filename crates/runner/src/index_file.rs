@@ -54,7 +54,7 @@ impl SavedIndex {
 /// Whether a job gets an index. A flow has few items, and the items of an imported state are found by their
 /// names while records are applied.
 pub(crate) fn is_for(job: &Job) -> bool {
-    job.workflow().flow.is_none() && job.imported.is_empty()
+    job.workflow().flow.is_none() && !job.needs_names()
 }
 
 pub(crate) fn bytes(job: &Job, projection: &Projection, version: Version, last: &[u8]) -> Vec<u8> {

@@ -9,6 +9,7 @@ use undaunted_store::{AggregateId, Append, AppendError, Claim, ClaimError, Store
 
 use crate::breakers;
 pub use crate::stored_job::StoredJob;
+use crate::stored_job::snapshot_bytes;
 
 pub const FAMILY: &str = "job";
 
@@ -227,8 +228,11 @@ pub fn remove(store: &dyn Store, claimed: &ClaimedJob) -> Result<(), JournalErro
     Ok(())
 }
 
+/// A snapshot of fewer bytes saves no time.
+const SMALL_SNAPSHOT: usize = 1 << 16;
+
 /// Writes a job without running it: its submission and events that are known already, in one append. Fails if
-/// the name is in use.
+/// the name is in use. A large job gets a snapshot, so that resuming it does not read those events.
 pub fn deposit(
     store: &dyn Store,
     submitted: JobSubmitted,
@@ -236,5 +240,12 @@ pub fn deposit(
     now: Timestamp,
 ) -> Result<(), JournalError> {
     let claimed = submit_with(store, submitted, known, &Plans::default(), now)?;
+    if let Some(last) = claimed.with_it.last() {
+        let bytes = snapshot_bytes(&claimed.job, &last.encode());
+        if bytes.len() >= SMALL_SNAPSHOT {
+            // Without a snapshot, resuming only takes longer.
+            drop(store.save_snapshot(&claimed.claim.aggregate, claimed.version, bytes));
+        }
+    }
     Ok(store.unclaim(&claimed.claim)?)
 }

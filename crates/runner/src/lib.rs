@@ -61,8 +61,8 @@ use spool::{
 
 pub use error_text::with_causes;
 pub use executor::{
-    AttemptFate, ExecutorMessage, FunctionOrder, HttpAnswer, HttpOrder, NewFile, ReadItems, StepResult,
-    attempt_end, is_there, step_result,
+    AttemptFate, ExecutorMessage, FunctionOrder, HttpAnswer, HttpOrder, InputItems, NewFile, ReadItems,
+    StepResult, attempt_end, is_there, items_of_file, step_result,
 };
 pub use process::{random_name, random_number};
 

@@ -49,7 +49,7 @@ impl TestJob {
                 input: format!("{{\"n\": {item}}}"),
             });
             let items = items.collect();
-            self.input(&Input::ItemsRead { step, items });
+            self.input(&Input::ItemsRead { step, items, warning: None });
         }
     }
 

@@ -119,7 +119,7 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
     for step in StepId::all().zip(&job.steps).map(|(step, _)| step).take(FEW) {
         let item = NewItem { identity: "again".to_owned(), input: "7".to_owned() };
         let items = vec![item.clone(), item];
-        inputs.push(Input::ItemsRead { step, items });
+        inputs.push(Input::ItemsRead { step, items, warning: None });
         inputs.push(Input::InputFailed {
             step,
             reason: Reason::Permanent,

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_engine::breaker::AdmissionControl;
+use undaunted_engine::breaker::{AdmissionControl, BreakerRecord, BreakerState};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
 use undaunted_engine::event::{Event, ImportedCommand, JobEvent, NewItem, Record};
@@ -17,7 +17,7 @@ use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::law::{violations_by_record, violations_in_state};
 use undaunted_engine::state_file::shape::RetryCheckpointState;
-use undaunted_engine::state_file::{ImportedState, export, import};
+use undaunted_engine::state_file::{ExportedPast, ImportedState, export, import};
 use undaunted_engine::view::history::Histories;
 use undaunted_policy::{FailureCause, Timestamp};
 
@@ -99,7 +99,7 @@ fn times(of: &Value) {
 }
 
 fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
-    let imported = match import(state, submitted) {
+    let imported = match import(state, submitted, None) {
         Ok(imported) => imported,
         Err(error) => {
             uphold("a refusal names what does not fit", error.to_string().contains('`'), &error);
@@ -114,31 +114,40 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
     let written = record.encode();
     let read = reread(&written, Record::decode, Record::encode);
     uphold("what is imported can be stored", read.is_some_and(|read| read.encode() == written), &record);
-    for event in [imported.event, Event::Job(JobEvent::Suspended)] {
-        record.event = event;
-        lawfully(&mut job, &record);
+    lawfully(&mut job, &record);
+    exported(submitted, (&job, &record), &commands);
+    record.event = Event::Job(JobEvent::Suspended);
+    lawfully(&mut job, &record);
+    for breaker in &imported.breakers {
+        uphold("a breaker has a name", !breaker.name.is_empty(), breaker);
+        let mut state = BreakerState::with_settings(breaker.settings);
+        let fact = breaker.fact(&state, record.at);
+        let is_restored = fact.is_none_or(|fact| {
+            state.apply(&BreakerRecord::by_hand(vec![fact])).len() == 1
+                && breaker.fact(&state, record.at).is_none()
+        });
+        uphold("a breaker is restored once", is_restored, &(breaker, state));
     }
-    for open in &imported.breakers {
-        uphold("a breaker has a name", !open.name.is_empty(), open);
-    }
-    let word = match (commands.is_empty(), imported.pending) {
-        (true, _) => "nothing",
-        (false, 0) => "used up",
-        (false, _) => "pending",
+    let word = match (commands.is_empty(), imported.succeeded, imported.pending) {
+        (true, ..) => "nothing",
+        (false, 0, 0) => "used up",
+        (false, 0, _) => "pending",
+        (false, ..) => "succeeded",
     };
-    exported(submitted, &job, &commands);
     resume_and_fail_all(job);
     word
 }
 
 /// The commands that are told to the new job.
 fn counted(imported: &ImportedState) -> Vec<ImportedCommand> {
-    let Event::Job(JobEvent::StateImported { commands }) = &imported.event else {
+    let Event::Job(JobEvent::StateImported { commands, .. }) = &imported.event else {
         uphold("an import is an event of the job", false, imported);
         return Vec::new();
     };
     let pending = commands.iter().filter(|it| it.due.is_some()).count();
-    let same = commands.len() == imported.commands && pending == imported.pending;
+    let skipped = commands.iter().filter(|it| it.has_succeeded()).count();
+    let same =
+        commands.len() == imported.commands && pending == imported.pending && imported.succeeded <= skipped;
     uphold("what is counted is there", same, imported);
     commands.clone()
 }
@@ -151,21 +160,29 @@ fn lawfully(job: &mut Job, record: &Record) {
     uphold("an imported job keeps the laws", broken.is_empty(), &(record, &broken));
 }
 
-fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
-    let state = export(job, &AdmissionControl::default(), &Histories::of_all().items);
-    let Ok(repeated) = import(&state, submitted) else {
+/// What is exported is imported and exported again unchanged.
+fn exported(submitted: &Job, (job, record): (&Job, &Record), commands: &[ImportedCommand]) {
+    let mut past = ExportedPast::default();
+    past.take(job, record);
+    let breakers = AdmissionControl::default();
+    let state = export(job, &breakers, &Histories::of_all().items, &past);
+    let Ok(repeated) = import(&state, submitted, None) else {
         return uphold("what is exported can be imported", false, &state);
     };
-    let Event::Job(JobEvent::StateImported { commands: repeated }) = &repeated.event else {
-        return;
-    };
-    for command in repeated {
+    for command in counted(&repeated) {
         let known = commands.iter().any(|it| {
             (it.command, &it.item, it.attempts, it.spent, it.due)
                 == (command.command, &command.item, command.attempts, command.spent, command.due)
         });
         uphold("what is exported is what was imported", known, &(command, commands));
     }
+    let mut again = submitted.clone();
+    let record = Record { event: repeated.event, ..record.clone() };
+    lawfully(&mut again, &record);
+    let mut past = ExportedPast::default();
+    past.take(&again, &record);
+    let twice = export(&again, &breakers, &Histories::of_all().items, &past);
+    uphold("what is imported is exported unchanged", twice == state, &(&state, &twice));
 }
 
 /// Resumes the job and lets all attempts fail.
@@ -176,7 +193,7 @@ fn resume_and_fail_all(mut job: Job) {
     let items =
         ["a", "b", "1", "x/y"].map(|name| NewItem { identity: name.to_owned(), input: "1".to_owned() });
     let items = items.to_vec();
-    feed(&mut job, &Input::ItemsRead { step: StepId(0), items }, now);
+    feed(&mut job, &Input::ItemsRead { step: StepId(0), items, warning: None }, now);
     for _ in 0..6 {
         let mut breakers = admission_of(&job, now);
         for item in ready(&job, &breakers, now) {

@@ -39,7 +39,7 @@ pub(super) fn can_be_asked(path: &str) -> bool {
 }
 
 fn selected(selection: &Selection, document: &Value) -> Option<Vec<WorkItem>> {
-    selection.select(document.clone()).ok()
+    selection.select(document.clone()).ok().map(|selected| selected.items)
 }
 
 fn named(items: &[WorkItem]) -> Option<&'static str> {

@@ -10,8 +10,8 @@ use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::effect::wanted_by;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
-use undaunted_engine::state_file::export;
 use undaunted_engine::state_file::shape::RetryCheckpointState;
+use undaunted_engine::state_file::{ExportedPast, export};
 use undaunted_engine::view::log::records_of;
 use undaunted_engine::view::{
     BudgetView, DeadLetterView, HoldView, ItemView, JobExplanation, JobLine, JobView, Projection,
@@ -27,11 +27,16 @@ use super::law::uphold;
 pub(super) struct JobViews {
     projection: Projection,
     metrics: Metrics,
+    past: ExportedPast,
 }
 
 impl Default for JobViews {
     fn default() -> Self {
-        Self { projection: Projection::following_all(), metrics: Metrics::default() }
+        Self {
+            projection: Projection::following_all(),
+            metrics: Metrics::default(),
+            past: ExportedPast::default(),
+        }
     }
 }
 
@@ -40,6 +45,7 @@ impl JobViews {
     pub(super) fn take(&mut self, job: &Job, seq: u64, record: &Record) {
         self.projection.take(job, seq, record);
         self.metrics.observe(job, record);
+        self.past.take(job, record);
         let _ = wanted_by(record);
         let shown = serde_json::to_value(event(job, seq, record)).unwrap_or_default();
         let described = shown.get("seq") == Some(&Value::from(seq))
@@ -123,7 +129,7 @@ impl JobViews {
     /// An exported state can be read again.
     fn exported(&self, job: &Job) {
         let histories: BTreeMap<_, _> = self.projection.items.items.clone();
-        let state = export(job, &AdmissionControl::default(), &histories);
+        let state = export(job, &AdmissionControl::default(), &histories, &self.past);
         let text = serde_json::to_string(&state).unwrap_or_default();
         let again: Result<RetryCheckpointState, _> = serde_json::from_str(&text);
         uphold("what was exported can be read", again.is_ok(), &(&text, &again));

@@ -86,7 +86,8 @@ fn show_text(out: &mut impl Write, id: &str, view: &BudgetView) -> io::Result<()
     };
     let consumed = view.consumed;
     let left = total.saturating_sub(consumed);
-    writeln!(out, "job {id}: {consumed} of {total} retries used, {left} left; at most {per_item} per item")?;
+    let retries = count(total, "retry", "retries");
+    writeln!(out, "job {id}: {consumed} of {retries} used, {left} left; at most {per_item} per item")?;
     let mut items: Vec<(&String, &u32)> = view.per_workflow_consumed.iter().collect();
     items.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
     for (item, units) in items.iter().take(SHOWN_ITEMS) {
@@ -131,10 +132,11 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
     };
     // The owner decides how many are added.
     let view = TopUpRequestView { job_id: id.to_owned(), asked: retries, requested: true, owner };
+    let more = count(retries, "retry", "retries");
     print(&view, as_json, |out, _| {
         writeln!(
             out,
-            "asked process {owner}, which is running job {id}, to add {retries} retries \
+            "asked process {owner}, which is running job {id}, to add {more} \
              (the operator allows {most} in total); `undaunted budget show {id}` shows the result"
         )
     })?;

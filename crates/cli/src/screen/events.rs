@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use undaunted_engine::view::EventView;
 
+use super::count;
 use super::duration::short as duration;
 
 const SHOWN_ELSEWHERE: &[&str] =
@@ -68,12 +69,12 @@ fn shared<'v>(field: &dyn Fn(&str) -> Option<&'v Value>) -> Option<String> {
             let reason = reason.unwrap_or_default();
             format!("{}{reason}, {counts}", or_none("result"))
         }
-        "pool_topped_up" => format!(
-            "{} of {} requested retries added, {} in total",
-            or_zero("added"),
-            or_zero("asked"),
-            or_zero("total_budget")
-        ),
+        "pool_topped_up" => {
+            let asked = or_zero("asked");
+            let noun = if asked == "1" { "retry" } else { "retries" };
+            let (added, total) = (or_zero("added"), or_zero("total_budget"));
+            format!("{added} of {asked} requested {noun} added, {total} in total")
+        }
         kind => return of_breaker(kind, field, &text),
     })
 }
@@ -92,8 +93,7 @@ fn of_breaker<'v>(
                 _ => "",
             };
             let left = match field("attempts_left").and_then(Value::as_u64) {
-                Some(1) => "1 attempt".to_owned(),
-                Some(left) => format!("{left} attempts"),
+                Some(left) => count(left, "attempt", "attempts"),
                 None => "unlimited attempts".to_owned(),
             };
             let expires = text("expires_at").map(|expires| format!(", fails at {expires}"));

@@ -109,7 +109,7 @@ impl JobFixture {
         let items =
             names.iter().map(|name| NewItem { identity: (*name).to_owned(), input: format!("{name:?}") });
         let items = items.collect();
-        self.feed(&Input::ItemsRead { step, items });
+        self.feed(&Input::ItemsRead { step, items, warning: None });
     }
 
     pub(in crate::screen) fn start(&mut self) {

@@ -65,7 +65,8 @@ fn of_pool(pool: &PoolView, job: &str) -> String {
     } else {
         String::new()
     };
-    format!("{} of {} retries used, at most {} per item{more}", pool.used, pool.total, pool.per_item)
+    let total = count(pool.total, "retry", "retries");
+    format!("{} of {total} used, at most {} per item{more}", pool.used, pool.per_item)
 }
 
 fn of_rule(rule: &BestEffortView, has_ended: bool, now: Timestamp) -> String {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::Number;
+use undaunted_engine::view::DelayView;
 use undaunted_policy::{PlannedRetry, Reason};
 
 use super::{count, short};
@@ -39,20 +39,20 @@ pub(crate) fn json(out: &mut impl Write, mut plan: RetryPlan) -> io::Result<()> 
 #[derive(Serialize)]
 struct RetryJson {
     retry: u32,
-    computed_ms: Number,
-    capped_ms: Number,
-    delay_ms: Number,
-    spent_ms: Number,
+    computed_ms: DelayView,
+    capped_ms: DelayView,
+    delay_ms: DelayView,
+    spent_ms: DelayView,
 }
 
 impl RetryJson {
     fn of(planned: &PlannedRetry) -> Self {
         Self {
             retry: planned.retry,
-            computed_ms: millis(planned.delay.computed),
-            capped_ms: millis(planned.delay.capped),
-            delay_ms: millis(planned.delay.drawn),
-            spent_ms: millis(planned.spent),
+            computed_ms: DelayView(planned.delay.computed),
+            capped_ms: DelayView(planned.delay.capped),
+            delay_ms: DelayView(planned.delay.drawn),
+            spent_ms: DelayView(planned.spent),
         }
     }
 }
@@ -61,18 +61,6 @@ impl RetryJson {
 struct StopsJson {
     reason: Option<&'static str>,
     after_retries: u32,
-}
-
-/// A whole number if possible.
-fn millis(duration: Duration) -> Number {
-    let nanos = duration.as_nanos();
-    let whole = u64::try_from(nanos / 1_000_000).unwrap_or(u64::MAX);
-    if nanos.is_multiple_of(1_000_000) || nanos > 1 << 53 {
-        return whole.into();
-    }
-    #[expect(clippy::cast_precision_loss, reason = "up to 2^53 there is no loss")]
-    let exact = nanos as f64 / 1e6;
-    Number::from_f64(exact).unwrap_or_else(|| whole.into())
 }
 
 pub(crate) fn table(out: &mut impl Write, mut plan: RetryPlan, colour: bool) -> io::Result<()> {

@@ -123,7 +123,7 @@ fn coloured(line: &str, colour: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use undaunted_engine::view::{InstantView, MillisView};
+    use undaunted_engine::view::{DelayView, InstantView, MillisView};
 
     use super::*;
 
@@ -163,7 +163,7 @@ mod tests {
             rule: None,
             error: None,
             retry: due.map(|_| attempt),
-            delay_ms: due.map(|_| MillisView(secs(1))),
+            delay_ms: due.map(|_| DelayView(secs(1))),
             due_at: due.map(|due| InstantView(at(due))),
         }
     }

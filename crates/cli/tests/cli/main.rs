@@ -13,6 +13,7 @@ mod explain;
 mod flaky;
 mod guides;
 mod home;
+mod inputs;
 mod json;
 mod logs;
 mod map;

@@ -1,6 +1,7 @@
 //! `undaunted schedule`, as its callers see it.
 
 use crate::binary::{text, undaunted};
+use crate::home::CliHome;
 use serde_json::{Value, json};
 
 fn schedule(arguments: &[&str]) -> Value {
@@ -149,4 +150,27 @@ fn a_reader_that_goes_away_is_no_error() {
     let script = format!("'{binary}' schedule --json --retry-config '{{attempts: 1000000}}' | head -c 10");
     let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("sh runs");
     assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("{\"attempts", ""));
+}
+
+#[test]
+fn a_job_shows_the_short_delays_of_its_schedule() {
+    let home = CliHome::new();
+    let policy = "{attempts: 4, initial_delay: 1ms, max_delay: 3ms, jitter: true, retry_budget: 1m}";
+    home.write("w.yaml", &format!("- {{id: a, shell: 'exit 1', retry_config: {policy}}}\n"));
+    let report = home.json(&["run", "w.yaml", "--seed", "7", "--json"]).remove(0);
+    let planned = schedule(&["--retry-config", policy, "--seed", "7"]);
+    let planned = planned["retries"].as_array().expect("a list");
+    assert!(planned.iter().any(|retry| retry["delay_ms"].as_u64().is_none()), "{planned:?}");
+    let of_schedule = |from: &Value| {
+        let fields = ["retry", "computed_ms", "capped_ms", "delay_ms", "spent_ms"];
+        Value::Object(fields.map(|name| (name.to_owned(), from[name].clone())).into_iter().collect())
+    };
+    let events = home.json(&["events", "@last", "--json"]);
+    let scheduled: Vec<Value> =
+        events.iter().filter(|it| it["type"] == "retry_scheduled").map(of_schedule).collect();
+    assert_eq!(scheduled, planned.iter().map(of_schedule).collect::<Vec<_>>());
+    assert_eq!(Some(&report["delay_ms"]), planned.last().map(|last| &last["spent_ms"]));
+    let attempts = home.json(&["attempts", "@last", "--json"]);
+    let shown: Vec<&Value> = attempts.iter().map(|it| &it["delay_ms"]).filter(|it| !it.is_null()).collect();
+    assert_eq!(shown, planned.iter().map(|retry| &retry["delay_ms"]).collect::<Vec<_>>());
 }

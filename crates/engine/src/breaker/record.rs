@@ -1,10 +1,12 @@
 //! The records of a breaker's journal: facts.
 
-use undaunted_policy::{BreakerSettings, Timestamp};
+use undaunted_policy::{BreakerSettings, CircuitState, Timestamp};
 
 use super::report::TargetSignal;
 use super::state::{BreakerChange, BreakerState};
-use super::stored::{decode_settings, decode_state, encode_settings, encode_state};
+use super::stored::{
+    decode_circuit, decode_settings, decode_state, encode_circuit, encode_settings, encode_state,
+};
 use crate::event::{self, RecordError, codec, read_versioned, read_versioned_as, versioned_as};
 use crate::stored::stored;
 
@@ -43,7 +45,7 @@ stored! {
         Tripped { at: Timestamp = 0 with "codec::time" } = 4,
         /// An operator closed the breaker.
         Reset { at: Timestamp = 0 with "codec::time" } = 5,
-        /// An open state imported from another system.
+        /// An open state imported by a release that imported no other states.
         Imported { since: Timestamp = 0 with "codec::time", until: Timestamp = 1 with "codec::time" } = 6,
         /// From releases that stored the whole state with each change.
         State(Box<BreakerChange> = 0) = 7,
@@ -54,6 +56,14 @@ stored! {
             state: Box<BreakerState> = 1,
             history: Vec<BreakerChange> = 2,
         } = 8,
+        /// A state imported from another system.
+        Restored {
+            at: Timestamp = 0 with "codec::time",
+            #[cbor(encode_with = "encode_circuit", decode_with = "decode_circuit")]
+            circuit: CircuitState = 1,
+            failures: u32 = 2,
+            last_failure_at: Option<Timestamp> = 3 with "codec::maybe_time" has_nil,
+        } = 9,
     }
 }
 

@@ -18,6 +18,9 @@ pub struct BreakerState {
     pub settings: BreakerSettings,
     pub breaker: Breaker,
     pub probe: Option<Probe>,
+    /// While it is not closed: the failures that opened it, and those since.
+    pub failures_since: u32,
+    pub last_failure_at: Option<Timestamp>,
 }
 
 stored! {
@@ -125,6 +128,18 @@ impl BreakerState {
                 self.breaker = Breaker::restored(CircuitState::Open { since, until }, generation);
                 (since, BreakerChangeKind::Tripped)
             }
+            BreakerFact::Restored { at, circuit, failures, last_failure_at } => {
+                let generation = self.breaker.generation().wrapping_add(1);
+                self.breaker = Breaker::restored(*circuit, generation);
+                self.failures_since = *failures;
+                self.last_failure_at = last_failure_at.or(self.last_failure_at);
+                let change = match circuit {
+                    CircuitState::Closed { .. } => BreakerChangeKind::Failed,
+                    CircuitState::Open { .. } => BreakerChangeKind::Tripped,
+                    CircuitState::HalfOpen { .. } => BreakerChangeKind::HalfOpened,
+                };
+                (*at, change)
+            }
             BreakerFact::State(change) => {
                 *self = change.state.clone();
                 return Some(BreakerChange::clone(change));
@@ -171,8 +186,10 @@ impl BreakerState {
             return None;
         }
         let before = self.breaker.circuit();
+        let failures = self.failure_count();
         let (health, many) = match signal {
             TargetSignal::Trip => {
+                self.note_failures(failures.saturating_add(1), at);
                 self.breaker.trip(&self.settings, at);
                 return Some(BreakerChangeKind::Tripped);
             }
@@ -180,8 +197,9 @@ impl BreakerState {
             TargetSignal::Unknown => (Health::Unknown, 1),
             TargetSignal::Down => (Health::Down, many.min(MAX_FAILURES)),
         };
-        let mut transition = None;
+        let (mut transition, mut counted) = (None, 0_u32);
         for _ in 0..many {
+            counted = counted.saturating_add(1);
             // Once it has opened, the remaining failures are from before the opening.
             transition = self.breaker.report(&self.settings, ticket, health, at);
             if transition.is_some() {
@@ -191,6 +209,9 @@ impl BreakerState {
         if before == self.breaker.circuit() {
             return None;
         }
+        if health == Health::Down {
+            self.note_failures(failures.saturating_add(counted), at);
+        }
         Some(match (transition, health) {
             (Some(Transition::Opened { .. }), _) => BreakerChangeKind::Opened,
             (Some(Transition::Closed), _) => BreakerChangeKind::Closed,
@@ -199,6 +220,11 @@ impl BreakerState {
             (_, Health::Down) => BreakerChangeKind::Failed,
             (_, Health::Unknown) => BreakerChangeKind::ProbeLost,
         })
+    }
+
+    fn note_failures(&mut self, many: u32, at: Timestamp) {
+        self.failures_since = many;
+        self.last_failure_at = Some(at);
     }
 
     pub const fn is_open_or_half_open(&self) -> bool {
@@ -243,6 +269,14 @@ impl BreakerState {
         match self.breaker.circuit() {
             CircuitState::Closed { failures } => failures,
             CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => 0,
+        }
+    }
+
+    /// Failures since the last success that counted, those that opened it included.
+    pub const fn failure_count(&self) -> u32 {
+        match self.breaker.circuit() {
+            CircuitState::Closed { failures } => failures,
+            CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => self.failures_since,
         }
     }
 

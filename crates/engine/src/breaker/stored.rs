@@ -24,6 +24,9 @@ stored! {
         /// Absent in format 1.
         failures: Option<u32> = 7,
         seq: Option<u64> = 8,
+        /// Of a state that is not closed. Absent if there are none, as the next one is.
+        failures_since: Option<u32> = 9,
+        last_failure_at: Option<Timestamp> = 10 with "codec::maybe_time" has_nil,
     }
 
     struct StoredSettings {
@@ -49,15 +52,13 @@ impl<C> Encode<C> for BreakerChange {
             change: self.change,
             job: self.job.clone(),
             settings: state.settings,
-            phase: match state.breaker.circuit() {
-                CircuitState::Closed { failures } => StoredPhase::Closed { failures },
-                CircuitState::Open { since, until } => StoredPhase::Open { since, until },
-                CircuitState::HalfOpen { successes, probing } => StoredPhase::HalfOpen { successes, probing },
-            },
+            phase: state.breaker.circuit().into(),
             generation: state.breaker.generation(),
             probe: state.probe.clone(),
             failures: Some(self.failures).filter(|failures| *failures > 0),
             seq: self.seq,
+            failures_since: Some(state.failures_since).filter(|failures| *failures > 0),
+            last_failure_at: state.last_failure_at,
         };
         stored.encode(to, context)
     }
@@ -66,11 +67,6 @@ impl<C> Encode<C> for BreakerChange {
 impl<'b, C> Decode<'b, C> for BreakerChange {
     fn decode(from: &mut Decoder<'b>, context: &mut C) -> Decoded<Self> {
         let stored = StoredState::decode(from, context)?;
-        let phase = match stored.phase {
-            StoredPhase::Closed { failures } => CircuitState::Closed { failures },
-            StoredPhase::Open { since, until } => CircuitState::Open { since, until },
-            StoredPhase::HalfOpen { successes, probing } => CircuitState::HalfOpen { successes, probing },
-        };
         Ok(Self {
             at: stored.at,
             change: stored.change,
@@ -79,11 +75,45 @@ impl<'b, C> Decode<'b, C> for BreakerChange {
             seq: stored.seq,
             state: BreakerState {
                 settings: stored.settings,
-                breaker: Breaker::restored(phase, stored.generation),
+                breaker: Breaker::restored(stored.phase.into(), stored.generation),
                 probe: stored.probe,
+                failures_since: stored.failures_since.unwrap_or_default(),
+                last_failure_at: stored.last_failure_at,
             },
         })
     }
+}
+
+impl From<CircuitState> for StoredPhase {
+    fn from(circuit: CircuitState) -> Self {
+        match circuit {
+            CircuitState::Closed { failures } => Self::Closed { failures },
+            CircuitState::Open { since, until } => Self::Open { since, until },
+            CircuitState::HalfOpen { successes, probing } => Self::HalfOpen { successes, probing },
+        }
+    }
+}
+
+impl From<StoredPhase> for CircuitState {
+    fn from(stored: StoredPhase) -> Self {
+        match stored {
+            StoredPhase::Closed { failures } => Self::Closed { failures },
+            StoredPhase::Open { since, until } => Self::Open { since, until },
+            StoredPhase::HalfOpen { successes, probing } => Self::HalfOpen { successes, probing },
+        }
+    }
+}
+
+pub(super) fn encode_circuit<C, W: Write>(
+    circuit: &CircuitState,
+    to: &mut Encoder<W>,
+    context: &mut C,
+) -> Encoded<W> {
+    StoredPhase::from(*circuit).encode(to, context)
+}
+
+pub(super) fn decode_circuit<C>(from: &mut Decoder<'_>, context: &mut C) -> Decoded<CircuitState> {
+    Ok(StoredPhase::decode(from, context)?.into())
 }
 
 pub(super) fn encode_settings<C, W: Write>(

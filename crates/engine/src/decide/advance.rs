@@ -6,7 +6,7 @@
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
 use super::draft::EventDraft;
-use super::fail::cut_off;
+use super::fail::{cut_off, item_succeeded};
 use super::flow;
 use super::hold::past_deadline_while_held;
 use super::input::decide;
@@ -50,6 +50,15 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
 
 /// What follows from the state alone once `now` has been reached.
 pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
+    if !job.succeeded_before.is_empty() {
+        let mut draft = EventDraft::new(job, now);
+        for item in &job.succeeded_before {
+            if let Some(active) = job.active(*item) {
+                item_succeeded(&mut draft, active.last_attempt(*item));
+            }
+        }
+        return draft.into_events();
+    }
     match job.stage {
         JobStage::Running => advance_running(job, now),
         JobStage::Stopping(reason) => advance_stopping(job, reason),

@@ -80,7 +80,7 @@ fn is_late_result(draft: &mut EventDraft<'_>, of: AttemptId, reason: Option<Reas
     !counted
 }
 
-fn item_succeeded(draft: &mut EventDraft<'_>, of: AttemptId) {
+pub(super) fn item_succeeded(draft: &mut EventDraft<'_>, of: AttemptId) {
     if !is_late_result(draft, of, None) {
         draft.push(ItemEvent::Succeeded { step: of.step, index: of.index });
     }

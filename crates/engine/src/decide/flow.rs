@@ -69,7 +69,7 @@ fn start(job: &Job, step: StepId) -> Vec<Event> {
 
 fn read(job: &Job, step: StepId) -> Vec<Event> {
     match items(job, step) {
-        Ok(items) => records_of(step, &items),
+        Ok(items) => records_of(step, &items, None),
         Err(error) => vec![failed(step, error)],
     }
 }

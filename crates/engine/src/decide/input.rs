@@ -22,7 +22,9 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Start { item, refused, gate } => start::start(&mut draft, *item, refused.as_deref(), gate),
         Input::Ended(end) => ended::ended(&mut draft, end),
         Input::Accepted { start } => ended::accepted(&mut draft, *start),
-        Input::ItemsRead { step, items } => inputs::read(&mut draft, *step, items),
+        Input::ItemsRead { step, items, warning } => {
+            inputs::read(&mut draft, *step, items, warning.as_deref());
+        }
         Input::InputFailed { step, reason, error, stderr } => {
             inputs::failed(&mut draft, *step, *reason, error, *stderr);
         }

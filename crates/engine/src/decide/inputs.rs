@@ -1,5 +1,7 @@
 //! Answers the input of a step: its items were read, or could not be.
 
+use std::collections::BTreeSet;
+
 use undaunted_policy::Reason;
 
 use super::draft::EventDraft;
@@ -10,15 +12,38 @@ use crate::job::StepStage;
 /// How many bytes of items go into one record.
 const RECORD_BYTES: usize = 1 << 20;
 
-pub(super) fn read(draft: &mut EventDraft<'_>, step: StepId, items: &[NewItem]) {
+pub(super) fn read(draft: &mut EventDraft<'_>, step: StepId, items: &[NewItem], warning: Option<&str>) {
     if is_reading(draft, step) {
-        for event in records_of(step, items) {
+        let unknown = unknown_names(draft, step, items);
+        let warning: Vec<&str> = warning.into_iter().chain(unknown.as_deref()).collect();
+        let warning = (!warning.is_empty()).then(|| warning.join("; "));
+        for event in records_of(step, items, warning.as_deref()) {
             draft.push(event);
         }
     }
 }
 
-pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
+/// Says which items of an imported state the input does not have. An input that was known at the import was compared
+/// with the state then.
+fn unknown_names(draft: &EventDraft<'_>, step: StepId, items: &[NewItem]) -> Option<String> {
+    let job = draft.job;
+    let imported = job.imported.keys().filter(|(command, _)| job.plan().step_of(*command) == step);
+    let imported: BTreeSet<&str> = imported.map(|(_, item)| item.as_str()).collect();
+    if imported.is_empty() {
+        return None;
+    }
+    let mut known: Vec<&str> = items.iter().map(|item| item.identity.as_str()).collect();
+    known.sort_unstable();
+    let mut unknown = imported.iter().filter(|name| known.binary_search(name).is_err());
+    let first = unknown.next()?;
+    let more = match unknown.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!("the imported state names items that the input does not have: `{first}`{more}"))
+}
+
+pub(super) fn records_of(step: StepId, items: &[NewItem], warning: Option<&str>) -> Vec<Event> {
     let mut events = Vec::new();
     let mut rest = items;
     loop {
@@ -33,8 +58,10 @@ pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
             })
             .count();
         let (now, later) = rest.split_at_checked(fits).unwrap_or((rest, &[]));
-        events.push(Event::Step(StepEvent::ItemsRead { step, items: now.to_vec(), last: later.is_empty() }));
-        if later.is_empty() {
+        let last = later.is_empty();
+        let warning = warning.filter(|_| last).map(str::to_owned);
+        events.push(Event::Step(StepEvent::ItemsRead { step, items: now.to_vec(), last, warning }));
+        if last {
             return events;
         }
         rest = later;

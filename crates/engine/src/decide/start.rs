@@ -71,8 +71,9 @@ fn forbidden(
         // A handler cannot help with a command that cannot be built.
         Some(why) => (Reason::Permanent, RuleAction::DeadLetter, why.to_owned()),
         None if active.is_used_up() => {
+            let noun = if active.attempts == 1 { "attempt" } else { "attempts" };
             let sentence = format!(
-                "{} before the state was imported ({} attempts)",
+                "{} before the state was imported ({} {noun})",
                 Reason::Attempts.sentence(),
                 active.attempts
             );

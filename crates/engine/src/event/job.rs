@@ -39,7 +39,13 @@ stored! {
             /// How long the clocks of the items stood still.
             away: Duration = 0 with "codec::span",
         } = 29 => "job_unpaused",
-        StateImported { commands: Vec<ImportedCommand> = 0 } = 30 => "state_imported",
+        StateImported {
+            commands: Vec<ImportedCommand> = 0,
+            /// Executions that no history in `commands` lists. `None` is none, as for `correlations`.
+            executions: Option<Vec<ImportedExecution>> = 1,
+            /// Correlation ids, by item.
+            correlations: Option<Vec<ImportedCorrelation>> = 2,
+        } = 30 => "state_imported",
         PoolToppedUp {
             asked: u32 = 0,
             /// Bounded by the operator's maximum.
@@ -157,5 +163,50 @@ stored! {
         /// After unplanned downtime, when that retry is too late.
         pub expires: Option<Timestamp> = 7 with "codec::maybe_time" has_nil,
         pub error: Option<StoredText> = 8,
+        /// Whether it has succeeded and must not run again. `None` is no.
+        pub succeeded: Option<bool> = 9,
+        /// Whether a breaker held its retry. `None` is no.
+        pub broken: Option<bool> = 10,
+        /// `None` if only an execution says that it has succeeded, or from releases that kept no history.
+        pub history: Option<Vec<ImportedAttempt>> = 11,
+        pub last_attempt_at: Option<Timestamp> = 12 with "codec::maybe_time" has_nil,
+    }
+
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ImportedAttempt {
+        pub number: u32 = 0,
+        pub at: Option<Timestamp> = 1 with "codec::maybe_time" has_nil,
+        pub took: Option<Duration> = 2 with "codec::maybe_span" has_nil,
+        pub succeeded: bool = 3,
+        pub error: Option<StoredText> = 4,
+        /// The delay before it.
+        pub delay: Option<Duration> = 5 with "codec::maybe_span" has_nil,
+    }
+
+    /// The correlation id that another system gave an item.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ImportedCorrelation {
+        pub item: String = 0,
+        pub id: String = 1,
+    }
+
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ImportedExecution {
+        /// The key of the command in the file.
+        pub command: String = 0,
+        pub attempt: u32 = 1,
+        pub at: Option<Timestamp> = 2 with "codec::maybe_time" has_nil,
+        pub succeeded: bool = 3,
+    }
+}
+
+impl ImportedCommand {
+    /// What a job needs of it.
+    pub(crate) fn without_history(&self) -> Self {
+        Self { item: self.item.clone(), error: self.error.clone(), history: None, ..*self }
+    }
+
+    pub fn has_succeeded(&self) -> bool {
+        self.succeeded == Some(true)
     }
 }

@@ -25,7 +25,8 @@ pub use completion::{CompletionReached, CompletionWhy, LateResult};
 pub use fact::Event;
 pub use item::ItemEvent;
 pub use job::{
-    EndCounts, ImportedCommand, JobEnded, JobEvent, JobResumed, NewItem, PolicyChange, ResumedWork,
+    EndCounts, ImportedAttempt, ImportedCommand, ImportedCorrelation, ImportedExecution, JobEnded, JobEvent,
+    JobResumed, NewItem, PolicyChange, ResumedWork,
 };
 pub use record::{FORMAT, Record, RecordError, items_of};
 pub use step::StepEvent;

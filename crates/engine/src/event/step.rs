@@ -19,7 +19,13 @@ stored! {
             start: Option<StartId> = 1,
         } = 2 => "step_started",
         /// May occur several times for one step.
-        ItemsRead { step: StepId = 0, items: Vec<NewItem> = 1, last: bool = 2 } = 3 => "items_read",
+        ItemsRead {
+            step: StepId = 0,
+            items: Vec<NewItem> = 1,
+            last: bool = 2,
+            /// What the user should know about the input. Only in the last one.
+            warning: Option<String> = 3,
+        } = 3 => "items_read",
         InputFailed {
             step: StepId = 0,
             reason: Reason = 1 with "codec::reason",

@@ -14,8 +14,8 @@ use super::state::{Job, JobStage, stored_plan};
 use super::step::{StepStage, StepState};
 use crate::capture;
 use crate::event::{
-    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, Event, ItemEvent, JobEvent,
-    JobResumed, NewItem, Record, RetryScheduled, StepEvent, StoredText, WorkflowText,
+    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, Event, ImportedCommand,
+    ItemEvent, JobEvent, JobResumed, NewItem, Record, RetryScheduled, StepEvent, StoredText, WorkflowText,
 };
 use crate::id::{CommandId, ItemId, StartId, StepId};
 use crate::mutant::{self, Mutant};
@@ -56,7 +56,10 @@ impl Job {
             JobEvent::Cancelled(_) => self.end(JobStage::Cancelled, now),
             JobEvent::Suspended => self.stage = JobStage::Suspended,
             JobEvent::PolicyChanged { text, .. } => self.policy_changed(text),
-            JobEvent::StateImported { commands } => self.import(commands),
+            JobEvent::StateImported { commands, correlations, .. } => {
+                let correlations = correlations.as_deref().unwrap_or_default();
+                self.import(commands.iter().map(ImportedCommand::without_history), correlations);
+            }
             JobEvent::Redriven { reduce } => {
                 self.renew_deadline(now);
                 self.rounds = self.rounds.saturating_add(1);
@@ -80,7 +83,7 @@ impl Job {
     fn apply_to_step(&mut self, event: &StepEvent, now: Timestamp) {
         match event {
             StepEvent::Started { step, start } => self.step_started(*step, *start, now),
-            StepEvent::ItemsRead { step, items, last } => self.items_read(*step, items, *last),
+            StepEvent::ItemsRead { step, items, last, .. } => self.items_read(*step, items, *last),
             StepEvent::InputFailed { step, reason, error, .. } => {
                 self.close(*step, StepStage::Failed);
                 // An input command that was ended by a cancellation did not fail the job.
@@ -456,6 +459,7 @@ impl Job {
     }
 
     fn settle(&mut self, item: ItemId, settled: SettledItem) {
+        self.succeeded_before.remove(&item);
         self.stop_waiting(item);
         self.stop_running(item);
         if let Some(state) = self.step_mut(item.step)

@@ -2,22 +2,34 @@
 //!
 //! They are kept beside the items until an item reaches the command they belong to, because the items of a
 //! map are not known before they are read. An item whose first command was tried before is started at once,
-//! so that its retry keeps its time even if items before it have not started.
+//! so that its retry keeps its time even if items before it have not started. Commands that had succeeded are passed
+//! over; an item without further commands has succeeded, which the next event of the same decision says.
 
-use undaunted_policy::RetryProgress;
+use std::collections::BTreeMap;
+
+use undaunted_policy::{RetryProgress, Timestamp};
 
 use super::item::{ActiveItem, Activity, ItemState};
 use super::state::Job;
 use super::step::StepState;
-use crate::event::ImportedCommand;
+use crate::event::{ImportedCommand, ImportedCorrelation};
 use crate::id::{CommandId, ItemId, StepId};
+use crate::plan::Successor;
 
 impl Job {
-    pub(super) fn import(&mut self, commands: &[ImportedCommand]) {
-        for command in commands {
+    /// Keeps what the next decisions need. Histories stay in the journal, where an export finds them.
+    pub(super) fn import(
+        &mut self,
+        commands: impl IntoIterator<Item = ImportedCommand>,
+        correlations: &[ImportedCorrelation],
+    ) {
+        // Sorted, so that the map is built at once: there may be a million.
+        let commands = commands.into_iter().map(|command| {
             let key = (command.command, command.item.clone());
-            self.imported.insert(key, command.clone());
-        }
+            (key, command)
+        });
+        self.imported.extend(commands.collect::<BTreeMap<_, _>>());
+        self.correlations.extend(correlations.iter().map(|known| (known.item.clone(), known.id.clone())));
     }
 
     /// Starts those items from `from` on whose first command was tried before.
@@ -28,17 +40,14 @@ impl Job {
         for index in from..count {
             let item = step.item(index);
             let Some(found) = self.take_imported(item, first) else { continue };
-            let due = found.due.unwrap_or_default();
-            let mut active = ActiveItem::new(first, due);
-            active.use_import(&found);
-            if let Some(state) = self.step_mut(step)
-                && state.items.get(index) == Some(ItemState::Pending)
-            {
-                state.items.begin(index, active);
-                state.waiting.insert(due, index);
-                state.ahead.insert(index);
-                state.pass_those_ahead();
+            let Some(state) = self.step_mut(step) else { continue };
+            if state.items.get(index) != Some(ItemState::Pending) {
+                continue;
             }
+            state.items.begin(index, ActiveItem::new(first, Timestamp::ZERO));
+            state.ahead.insert(index);
+            state.pass_those_ahead();
+            self.begin_command(item, first, Some(found));
         }
     }
 
@@ -46,23 +55,47 @@ impl Job {
     pub(super) fn turn_to_next(&mut self, item: ItemId, next: Option<CommandId>) {
         if let Some(next) = next {
             let known = self.take_imported(item, next);
-            if let Some(active) = self.active_mut(item) {
-                active.turn_to(next);
-            }
-            let due = known.as_ref().and_then(|known| known.due);
-            self.wait(item, due.unwrap_or_default());
-            if let (Some(active), Some(known)) = (self.active_mut(item), known) {
-                active.use_import(&known);
-            }
+            self.begin_command(item, next, known);
         }
     }
 
-    pub(super) fn take_imported(&mut self, item: ItemId, command: CommandId) -> Option<ImportedCommand> {
+    /// Moves an item to this command, or to the first one after it that has not succeeded.
+    fn begin_command(&mut self, item: ItemId, mut command: CommandId, mut known: Option<ImportedCommand>) {
+        while known.as_ref().is_some_and(ImportedCommand::has_succeeded) {
+            let Successor::Command(next) = self.plan.after_success(command) else {
+                self.stop_waiting(item);
+                if let Some(active) = self.active_mut(item) {
+                    active.turn_to(command);
+                    active.activity = Activity::Undecided;
+                }
+                self.succeeded_before.insert(item);
+                return;
+            };
+            command = next;
+            known = self.take_imported(item, next);
+        }
+        self.stop_waiting(item);
+        let due = known.as_ref().and_then(|known| known.due).unwrap_or_default();
+        let Some(active) = self.active_mut(item) else { return };
+        active.turn_to(command);
+        active.activity = Activity::Waiting(due);
+        active.set_expires(None);
+        if let Some(known) = known {
+            active.use_import(&known);
+        }
+        if let Some(step) = self.step_mut(item.step) {
+            step.waiting.insert(due, item.index);
+        }
+        self.share(item);
+    }
+
+    fn take_imported(&mut self, item: ItemId, command: CommandId) -> Option<ImportedCommand> {
         if self.imported.is_empty() {
             return None;
         }
         let identity = self.identity(item).to_owned();
-        self.imported.remove(&(command, identity))
+        let found = self.imported.remove(&(command, identity))?;
+        (!found.has_succeeded() || self.plan.is_skipped_after_import(command)).then_some(found)
     }
 }
 

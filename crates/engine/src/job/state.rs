@@ -1,6 +1,6 @@
 //! [`Job`], and what can be asked of it without changing it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use undaunted_policy::{CompletionRule, Pool, PoolCeilings, PoolLimits, Reason, Seed, Timestamp};
@@ -47,6 +47,10 @@ pub struct Job {
     pub dead: BTreeMap<ItemId, Box<ActiveItem>>,
     /// Commands that were tried before the job was submitted and that their items have not reached.
     pub imported: BTreeMap<(CommandId, String), ImportedCommand>,
+    /// Imported correlation ids, by the name of the item.
+    pub(crate) correlations: BTreeMap<String, String>,
+    /// Items that had succeeded before the import. Empty between decisions.
+    pub(crate) succeeded_before: BTreeSet<ItemId>,
     pub failures: JobFailures,
 }
 
@@ -137,6 +141,8 @@ impl Job {
             shared_positions: SharedPositions::default(),
             dead: BTreeMap::new(),
             imported: BTreeMap::new(),
+            correlations: BTreeMap::new(),
+            succeeded_before: BTreeSet::new(),
             failures: JobFailures::default(),
         };
         job.begin_flow();
@@ -167,6 +173,11 @@ impl Job {
 
     pub fn seed(&self) -> Seed {
         Seed(self.submitted.seed)
+    }
+
+    /// Whether items are found by their names when records are applied or shown, because their state was imported.
+    pub fn needs_names(&self) -> bool {
+        !self.imported.is_empty() || !self.correlations.is_empty()
     }
 
     pub const fn is_stopping(&self) -> Option<Reason> {

@@ -44,6 +44,7 @@ reduce: [{shell: r}]
             step: StepId(0),
             items: ["a", "b", "c", "d"].map(item).to_vec(),
             last: true,
+            warning: None,
         }),
     );
     job

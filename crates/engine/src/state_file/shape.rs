@@ -1,55 +1,65 @@
 //! The format of the file. Durations are strings like `1m30s`, times are RFC 3339.
 //!
-//! Reading is lenient: every field is optional, and unknown fields are ignored.
+//! Reading is lenient: every field is optional, null is the same as absent, and unknown fields are ignored. But an
+//! object is never read from a list, of which serde would take the fields in order.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, forward_to_deserialize_any};
 use serde_json::Value;
 use undaunted_policy::spelling::format_duration;
 use undaunted_policy::{Backoff, Pace, Timestamp};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self", expecting = "an object")]
 pub struct RetryCheckpointState {
     /// By `ITEM/COMMAND`; a command of a list by its id.
+    #[serde(deserialize_with = "or_default")]
     pub command_retry_states: BTreeMap<String, CommandRetryState>,
-    /// The policy of the first command.
+    /// The policy of the block at the level of the workflow; null without one.
     pub global_retry_config: Value,
+    #[serde(deserialize_with = "or_default")]
     pub retry_execution_history: Vec<RetryExecution>,
+    #[serde(deserialize_with = "or_default")]
     pub circuit_breaker_states: BTreeMap<String, CircuitBreakerState>,
-    /// By item.
+    /// By item. Files of other systems may name a command of the item instead.
+    #[serde(deserialize_with = "or_default")]
     pub retry_correlation_map: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self", expecting = "an object")]
 pub struct CommandRetryState {
     /// The same as its key.
+    #[serde(deserialize_with = "or_default")]
     pub command_id: String,
     pub attempt_count: Option<u32>,
-    /// `None` means unlimited.
+    /// [`UNLIMITED`] or more means unlimited.
     pub max_attempts: Option<u64>,
     pub last_attempt_at: Option<InstantText>,
     pub next_retry_at: Option<InstantText>,
     pub backoff_state: Option<BackoffState>,
+    #[serde(deserialize_with = "or_default")]
     pub retry_history: Vec<RetryAttempt>,
     pub current_strategy: Value,
+    #[serde(deserialize_with = "or_default")]
     pub is_circuit_broken: bool,
     /// An addition of Undaunted: the sum of all delays, the pending one included.
     pub delay_spent: Option<DurationText>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self", expecting = "an object")]
 pub struct BackoffState {
     pub strategy: Option<BackoffStrategy>,
     /// The delay of the pending retry, else the last one.
     pub current_delay: Option<DurationText>,
     pub base_delay: Option<DurationText>,
     pub max_delay: Option<DurationText>,
+    /// 1 unless the delay is multiplied.
     pub multiplier: Option<f64>,
+    #[serde(deserialize_with = "or_default")]
     pub jitter: bool,
 }
 
@@ -100,11 +110,13 @@ impl From<&Pace> for BackoffStrategy {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self", expecting = "an object")]
 pub struct RetryAttempt {
+    #[serde(deserialize_with = "or_default")]
     pub attempt_number: u32,
     pub executed_at: Option<InstantText>,
     pub duration: Option<DurationText>,
+    #[serde(deserialize_with = "or_default")]
     pub success: bool,
     pub error: Option<String>,
     /// The delay before the attempt.
@@ -112,26 +124,87 @@ pub struct RetryAttempt {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self", expecting = "an object")]
 pub struct RetryExecution {
     /// The same as the command's key.
+    #[serde(deserialize_with = "or_default")]
     pub command_id: String,
+    #[serde(deserialize_with = "or_default")]
     pub attempt_number: u32,
     pub executed_at: Option<InstantText>,
+    #[serde(deserialize_with = "or_default")]
     pub success: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self", expecting = "an object")]
 pub struct CircuitBreakerState {
     /// `Closed`, `Open` or `HalfOpen`.
+    #[serde(deserialize_with = "or_default")]
     pub state: String,
-    /// Failures in a row while it is closed.
+    /// Failures since the last success that counted, those that opened it included.
+    #[serde(deserialize_with = "or_default")]
     pub failure_count: u32,
-    /// Successes in a row while it is half open.
+    pub failure_threshold: Option<u32>,
+    pub last_failure_at: Option<InstantText>,
+    pub recovery_timeout: Option<DurationText>,
+    pub half_open_max_calls: Option<u32>,
+    /// An addition of Undaunted: successes in a row while it is half open.
+    #[serde(deserialize_with = "or_default")]
     pub success_count: u32,
+    /// An addition of Undaunted, as the next one. Without them the last failure opened it, for `recovery_timeout`.
     pub opened_at: Option<InstantText>,
     pub next_attempt_at: Option<InstantText>,
+}
+
+/// The largest number of the format, which stands for no limit.
+pub const UNLIMITED: u64 = u32::MAX as u64;
+
+/// Reads null as the value of an absent field.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// Reads nothing but an object.
+struct ObjectReader<D>(D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectReader<D> {
+    type Error = D::Error;
+
+    fn deserialize_any<V: de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// Implements serde for structs by the functions that it derives for them.
+macro_rules! objects {
+    ($($name:ident,)*) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                Self::serialize(self, to)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                Self::deserialize(ObjectReader(from))
+            }
+        }
+    )*};
+}
+
+objects! {
+    RetryCheckpointState,
+    CommandRetryState,
+    BackoffState,
+    RetryAttempt,
+    RetryExecution,
+    CircuitBreakerState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Correlation ids and receipt tokens, and the attempt that a token belongs to.
 //!
 //! Other systems see these ids, so they never change. They are computed from the names of the job and the
-//! item, so nothing is stored.
+//! item, so nothing is stored but those that another system gave.
 
 use undaunted_policy::Seed;
 
@@ -10,8 +10,13 @@ use crate::id::{CommandId, ItemId, StartId, StepId};
 use crate::job::{ItemState, Job};
 use crate::workflow::{FlowStepKind, Step, StepWork};
 
-/// A UUID.
+/// A UUID, or the id that was imported for the item.
 pub fn correlation_id(job: &Job, item: ItemId) -> String {
+    if !job.correlations.is_empty()
+        && let Some(imported) = job.correlations.get(job.identity(item))
+    {
+        return imported.clone();
+    }
     let draws = name_of(job).draws(item.index.into(), item.step.0.into(), 0);
     let (high, low) = (draws.at(1), draws.at(2));
     // Version 8 (custom) and the variant of RFC 9562.

@@ -52,6 +52,7 @@ pub struct ImportedView {
     pub commands: usize,
     /// Commands with a pending retry.
     pub pending: usize,
+    pub succeeded: usize,
     pub notes: Vec<String>,
 }
 

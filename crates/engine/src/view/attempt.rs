@@ -7,7 +7,7 @@ use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use super::context::{command_id, step_name};
 use super::history::{AttemptFailure, PastAttempt};
-use super::time::{InstantView, MillisView};
+use super::time::{DelayView, InstantView, MillisView};
 use crate::decide::describe_cause;
 use crate::event::{RetryArithmetic, cause_parts, class_word};
 use crate::job::Job;
@@ -40,7 +40,7 @@ pub struct AttemptView {
     pub rule: Option<u32>,
     pub error: Option<String>,
     pub retry: Option<u32>,
-    pub delay_ms: Option<MillisView>,
+    pub delay_ms: Option<DelayView>,
     pub due_at: Option<InstantView>,
 }
 
@@ -75,7 +75,7 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
         rule: failure.and_then(|failure| failure.rule),
         error: failure.map(|failure| failure.error.clone()),
         retry: of.retry.map(|planned| planned.arithmetic.retry),
-        delay_ms: of.retry.map(|planned| MillisView(planned.delay)),
+        delay_ms: of.retry.map(|planned| DelayView(planned.delay)),
         due_at: of.retry.map(|planned| InstantView(planned.due)),
     }
 }
@@ -105,17 +105,17 @@ pub struct DecisionView {
     pub retry: u32,
     pub retries_allowed: Option<u32>,
     pub attempts_allowed: Option<u64>,
-    pub computed_ms: Option<MillisView>,
-    pub capped_ms: Option<MillisView>,
-    pub drawn_ms: Option<MillisView>,
-    pub retry_after_ms: Option<MillisView>,
-    pub delay_ms: Option<MillisView>,
+    pub computed_ms: Option<DelayView>,
+    pub capped_ms: Option<DelayView>,
+    pub drawn_ms: Option<DelayView>,
+    pub retry_after_ms: Option<DelayView>,
+    pub delay_ms: Option<DelayView>,
     pub due_at: Option<InstantView>,
-    pub spent_before_ms: MillisView,
-    pub spent_after_ms: MillisView,
+    pub spent_before_ms: DelayView,
+    pub spent_after_ms: DelayView,
     /// How late a retry was after unplanned downtime.
     pub overdue_ms: Option<MillisView>,
-    pub retry_budget_ms: Option<MillisView>,
+    pub retry_budget_ms: Option<DelayView>,
     pub retry_budget_expires_at: Option<InstantView>,
     pub deadline: Option<InstantView>,
     pub pool: Option<BalanceView>,
@@ -166,16 +166,16 @@ impl DecisionView {
             retry: sum.retry,
             retries_allowed: sum.allowed,
             attempts_allowed: sum.allowed.map(attempts),
-            computed_ms: sum.computed.map(MillisView),
-            capped_ms: sum.capped.map(MillisView),
-            drawn_ms: sum.drawn.map(MillisView),
-            retry_after_ms: sum.retry_after.map(MillisView),
-            delay_ms: sum.wait().map(MillisView),
+            computed_ms: sum.computed.map(DelayView),
+            capped_ms: sum.capped.map(DelayView),
+            drawn_ms: sum.drawn.map(DelayView),
+            retry_after_ms: sum.retry_after.map(DelayView),
+            delay_ms: sum.wait().map(DelayView),
             due_at: due.map(InstantView),
-            spent_before_ms: MillisView(sum.spent_before),
-            spent_after_ms: MillisView(if charged { sum.spent_after } else { sum.spent_before }),
+            spent_before_ms: DelayView(sum.spent_before),
+            spent_after_ms: DelayView(if charged { sum.spent_after } else { sum.spent_before }),
             overdue_ms: None,
-            retry_budget_ms: sum.budget.map(MillisView),
+            retry_budget_ms: sum.budget.map(DelayView),
             retry_budget_expires_at: sum.expires.filter(|_| due.is_some()).map(InstantView),
             deadline: sum.deadline.map(InstantView),
             pool: sum.pool.map(balance),

@@ -16,7 +16,7 @@ use crate::id::ItemId;
 use crate::job::{Job, JobStage};
 use crate::task::correlation_id;
 use crate::view::report::{ItemCounts, JobStatus};
-use crate::view::time::{millis, rfc3339};
+use crate::view::time::{exact_millis, millis, rfc3339};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventView {
@@ -94,7 +94,7 @@ impl EventView {
             JobEvent::Paused => {}
             JobEvent::Unpaused { away } => self.put("paused_ms", millis(*away)),
             JobEvent::PolicyChanged { changes, .. } => self.changes(changes),
-            JobEvent::StateImported { commands } => self.imported(job, commands),
+            JobEvent::StateImported { commands, .. } => self.imported(job, commands),
             JobEvent::PoolToppedUp { asked, added, total, per_item } => {
                 self.put("asked", *asked);
                 self.put("added", *added);
@@ -112,9 +112,10 @@ impl EventView {
             | StepEvent::Skipped { .. }
             | StepEvent::Completed { .. }
             | StepEvent::Failed { .. } => {}
-            StepEvent::ItemsRead { items, last, .. } => {
+            StepEvent::ItemsRead { items, last, warning, .. } => {
                 self.put("items", items.len());
                 self.put("last", *last);
+                self.put_some("warning", warning.as_deref());
             }
             StepEvent::InputFailed { reason, error, stderr, .. } => {
                 self.why(job, *reason, error);
@@ -157,8 +158,8 @@ impl EventView {
             let command = job.plan().command(it.command);
             json!({
                 "item": it.item, "command": command.map(|command| command.id.as_str()),
-                "attempts": it.attempts, "retries": it.retries,
-                "spent_ms": millis(it.spent), "due_at": it.due.map(rfc3339),
+                "attempts": it.attempts, "retries": it.retries, "succeeded": it.has_succeeded(),
+                "spent_ms": exact_millis(it.spent), "due_at": it.due.map(rfc3339),
             })
         });
         self.put("commands", commands.collect::<Vec<_>>());
@@ -293,7 +294,7 @@ impl EventView {
     fn retrying(&mut self, job: &Job, retrying: &RetryScheduled) {
         self.attempt(job, retrying.of);
         self.sum(&retrying.arithmetic, retrying.arithmetic.spent_after);
-        self.put("delay_ms", millis(retrying.delay));
+        self.put("delay_ms", exact_millis(retrying.delay));
         self.put("due_at", time(retrying.due));
     }
 
@@ -305,7 +306,7 @@ impl EventView {
         if let Some(sum) = &stopped.arithmetic {
             // The refused delay was not spent.
             self.sum(sum, sum.spent_before);
-            self.put_some("delay_ms", sum.drawn.map(millis));
+            self.put_some("delay_ms", sum.drawn.map(exact_millis));
             let expired = stopped.reason == Reason::RetryBudgetExpired;
             self.put_some("overdue_ms", expired.then(|| millis(sum.overdue())));
         }
@@ -314,13 +315,13 @@ impl EventView {
     fn sum(&mut self, sum: &RetryArithmetic, spent: Duration) {
         self.put("retry", sum.retry);
         self.put("retries_allowed", sum.allowed);
-        self.put_some("computed_ms", sum.computed.map(millis));
-        self.put_some("capped_ms", sum.capped.map(millis));
-        self.put("spent_ms", millis(spent));
-        self.put("spent_before_ms", millis(sum.spent_before));
-        self.put_some("retry_budget_ms", sum.budget.map(millis));
+        self.put_some("computed_ms", sum.computed.map(exact_millis));
+        self.put_some("capped_ms", sum.capped.map(exact_millis));
+        self.put("spent_ms", exact_millis(spent));
+        self.put("spent_before_ms", exact_millis(sum.spent_before));
+        self.put_some("retry_budget_ms", sum.budget.map(exact_millis));
         self.put_some("retry_budget_expires_at", sum.expires.map(time));
-        self.put_some("retry_after_ms", sum.retry_after.map(millis));
+        self.put_some("retry_after_ms", sum.retry_after.map(exact_millis));
         self.put_some("deadline", sum.deadline.map(time));
         let balance = |(used, allowed): (u32, u32)| json!({ "used": used, "allowed": allowed });
         self.put_some("pool", sum.pool.map(balance));
@@ -336,7 +337,7 @@ impl EventView {
         self.put("items", json!(ItemCounts::from(counts)));
         self.put("attempts", counts.attempts);
         self.put("retries", counts.retries);
-        self.put("delay_ms", millis(counts.delay));
+        self.put("delay_ms", exact_millis(counts.delay));
     }
 }
 

@@ -13,7 +13,7 @@ use super::projection::Projection;
 use super::report::{CompletionView, MissingItem, missing, summary};
 use super::shared::{LISTED, LateView, SharedLimits, all_held};
 use super::status::LiveJobStatus;
-use super::time::{InstantView, MillisView};
+use super::time::{DelayView, InstantView, MillisView};
 use crate::id::ItemId;
 use crate::job::Job;
 
@@ -35,7 +35,7 @@ pub struct JobExplanation {
     pub items: ItemStates,
     pub attempts: u64,
     pub retries: u64,
-    pub delay_ms: MillisView,
+    pub delay_ms: DelayView,
     pub duration_ms: MillisView,
     pub missing: Vec<MissingItem>,
     pub missing_total: u64,

@@ -13,7 +13,7 @@ use super::projection::Projection;
 use super::report::{CompletionView, ItemCounts, MissingItem, missing, summary};
 use super::shared::{LISTED, LateView, SharedLimits, all_held};
 use super::status::LiveJobStatus;
-use super::time::{InstantView, MillisView};
+use super::time::{DelayView, InstantView, MillisView};
 use super::timeline::{TimelineView, worth_drawing};
 use crate::decide::describe_cause;
 use crate::id::{ItemId, StepId};
@@ -34,7 +34,7 @@ pub struct JobView {
     pub items: ItemCounts,
     pub attempts: u64,
     pub retries: u64,
-    pub delay_ms: MillisView,
+    pub delay_ms: DelayView,
     pub duration_ms: MillisView,
     pub missing: Vec<MissingItem>,
     pub missing_total: u64,
@@ -106,7 +106,7 @@ pub struct WaitingView {
     pub retries_allowed: Option<u32>,
     pub due_at: InstantView,
     pub due_in_ms: MillisView,
-    pub spent_ms: MillisView,
+    pub spent_ms: DelayView,
     pub retry_budget_expires_at: Option<InstantView>,
     pub failure: String,
     pub error: Option<String>,
@@ -285,7 +285,7 @@ impl WaitingView {
             retries_allowed: policy.and_then(|policy| policy.bound().retries()),
             due_at: InstantView(due),
             due_in_ms: MillisView(due.since(context.now)),
-            spent_ms: MillisView(spent),
+            spent_ms: DelayView(spent),
             retry_budget_expires_at: expires
                 .map(|expires| InstantView(expires.after(context.not_charged(due)))),
             failure: failure(active),

@@ -110,13 +110,16 @@ const fn level(event: &Event) -> Option<LogLevel> {
             JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_) | JobEvent::Stopping { .. },
         )
         | Event::Step(
-            StepEvent::InputFailed { .. } | StepEvent::Failed { .. } | StepEvent::Unreachable { .. },
+            StepEvent::InputFailed { .. }
+            | StepEvent::Failed { .. }
+            | StepEvent::Unreachable { .. }
+            | StepEvent::ItemsRead { warning: Some(_), .. },
         )
         | Event::Item(ItemEvent::DeadLettered { .. } | ItemEvent::LateResult(_)) => LogLevel::Warn,
         Event::Job(JobEvent::StateImported { .. })
         | Event::Step(
             StepEvent::Started { .. }
-            | StepEvent::ItemsRead { .. }
+            | StepEvent::ItemsRead { warning: None, .. }
             | StepEvent::Completed { .. }
             | StepEvent::Skipped { .. }
             | StepEvent::AttributeSet { .. },

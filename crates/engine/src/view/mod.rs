@@ -71,7 +71,7 @@ pub use shared::{
 };
 pub use signature::{signature, signature_id};
 pub use status::{ItemStatus, LiveJobStatus};
-pub use time::{InstantView, MillisView, millis, rfc3339};
+pub use time::{DelayView, InstantView, MillisView, millis, rfc3339};
 pub use timeline::{TimelineHold, TimelineView, worth_drawing};
 
 pub use crate::dispatch::prober;

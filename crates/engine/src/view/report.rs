@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use undaunted_policy::Reason;
 
-use super::time::MillisView;
+use super::time::{DelayView, MillisView};
 use crate::event::{CompletionReached, EndCounts};
 use crate::id::{CommandId, ItemId};
 use crate::job::{ItemState, Job, JobStage, SettledItem, StepStage};
@@ -24,7 +24,7 @@ pub struct JobReport {
     pub items: ItemCounts,
     pub attempts: u64,
     pub retries: u64,
-    pub delay_ms: MillisView,
+    pub delay_ms: DelayView,
     /// From the submission to the end of the job or, before that, to its last event.
     pub duration_ms: MillisView,
     pub missing: Vec<MissingItem>,
@@ -122,7 +122,7 @@ pub(super) fn summary(job: &Job) -> JobReport {
         items: (&counts).into(),
         attempts: counts.attempts,
         retries: counts.retries,
-        delay_ms: MillisView(counts.delay),
+        delay_ms: DelayView(counts.delay),
         duration_ms: MillisView(duration(job)),
         missing: Vec::new(),
         completion: reached.as_ref().map(CompletionView::of),

@@ -115,7 +115,8 @@ impl Lint<'_, '_> {
             }
             if spent > deadline {
                 let made = n.saturating_sub(1);
-                let message = format!("only {made} of {retries} retries fit before the deadline");
+                let noun = if retries == 1 { "retry fits" } else { "retries fit" };
+                let message = format!("only {made} of {retries} {noun} before the deadline");
                 let help = "use fewer attempts, shorter delays or a later deadline";
                 return self.warn(DiagnosticCode::AttemptsPastDeadline, span, message, help);
             }
@@ -233,7 +234,8 @@ impl Lint<'_, '_> {
         if let Some(items) = items
             && u64::try_from(items).unwrap_or(u64::MAX) > u64::from(limits.total)
         {
-            let message = format!("{items} items share a pool of {} retries", limits.total);
+            let noun = if limits.total == 1 { "retry" } else { "retries" };
+            let message = format!("{items} items share a pool of {} {noun}", limits.total);
             let help = "raise it to at least the number of items if each may fail once";
             self.warn(DiagnosticCode::PoolBelowItems, total, message, help);
         }

@@ -71,6 +71,7 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::Job(JobEvent::PoolToppedUp { per_item, .. }), 3) => *per_item = None,
         (Event::Job(JobEvent::StartsSpaced { every }), 0) => *every = None,
         (Event::Step(StepEvent::Started { start, .. }), 1) => *start = None,
+        (Event::Step(StepEvent::ItemsRead { warning, .. }), 3) => *warning = None,
         (Event::Step(StepEvent::InputFailed { stderr, .. }), 3) => *stderr = None,
         (Event::Item(ItemEvent::AttemptSucceeded(it)), 2) => it.next = None,
         (Event::Item(ItemEvent::AttemptSucceeded(it)), 3) => it.output = None,
@@ -90,7 +91,13 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::Item(ItemEvent::CommandStopped(it)), 4) => it.handler = None,
         (Event::Item(ItemEvent::CommandStopped(it)), 5) => it.rule = None,
         (Event::Item(ItemEvent::CommandRecovered { next, .. }), 1) => *next = None,
-        (Event::Job(JobEvent::StateImported { commands }), field) => {
+        (Event::Job(JobEvent::StateImported { executions: executions @ Some(_), .. }), 1) => {
+            *executions = None;
+        }
+        (Event::Job(JobEvent::StateImported { correlations: correlations @ Some(_), .. }), 2) => {
+            *correlations = None;
+        }
+        (Event::Job(JobEvent::StateImported { commands, .. }), field) => {
             imported_without(&mut commands[0], field);
         }
         (
@@ -117,6 +124,10 @@ fn imported_without(command: &mut ImportedCommand, field: usize) {
         6 => command.due = None,
         7 => command.expires = None,
         8 => command.error = None,
+        9 => command.succeeded = None,
+        10 => command.broken = None,
+        11 => command.history = None,
+        12 => command.last_attempt_at = None,
         other => panic!("field {other} is needed"),
     }
 }
@@ -158,13 +169,16 @@ fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
             (&[1, 1], &[1])
         }
         Event::Job(JobEvent::StartsSpaced { .. }) => (&[1, 1], &[0]),
-        Event::Step(StepEvent::InputFailed { .. }) | Event::Job(JobEvent::PoolToppedUp { .. }) => {
-            (&[1, 1], &[3])
-        }
+        Event::Step(StepEvent::InputFailed { .. } | StepEvent::ItemsRead { warning: Some(_), .. })
+        | Event::Job(JobEvent::PoolToppedUp { .. }) => (&[1, 1], &[3]),
         Event::Item(ItemEvent::AttemptSucceeded(_)) => (&[1, 1, 0], &[2, 3, 4, 5, 6]),
         Event::Item(ItemEvent::AttemptFailed(_)) => (&[1, 1, 0], &[4, 5, 6, 7, 8, 9]),
         Event::Item(ItemEvent::RetryScheduled(_)) => (&[1, 1, 0, 1], &[1, 2, 3, 4, 7, 8, 9, 10, 11, 12]),
         Event::Item(ItemEvent::CommandStopped(_)) => (&[1, 1, 0], &[3, 4, 5]),
+        Event::Job(JobEvent::StateImported { correlations: Some(_), .. }) => (&[1, 1], &[1, 2]),
+        Event::Job(JobEvent::StateImported { commands, .. }) if commands[0].history.is_some() => {
+            (&[1, 1, 0, 0], &[5, 6, 7, 8, 9, 10, 11, 12])
+        }
         Event::Job(JobEvent::StateImported { .. }) => (&[1, 1, 0, 0], &[5, 6, 7, 8]),
         Event::Job(
             JobEvent::Completed(_) | JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_),
@@ -179,7 +193,7 @@ fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
             | JobEvent::Unpaused { .. },
         )
         | Event::Step(
-            StepEvent::ItemsRead { .. }
+            StepEvent::ItemsRead { warning: None, .. }
             | StepEvent::Completed { .. }
             | StepEvent::Failed { .. }
             | StepEvent::CompletionReached(_)

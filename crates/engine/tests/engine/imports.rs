@@ -1,17 +1,16 @@
 //! Imported state: used-up attempts and delays count, and state that does not fit is refused.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
-use undaunted_engine::event::{Event, JobEvent, Record};
-use undaunted_engine::id::ItemId;
-use undaunted_engine::job::{Job, JobStage};
+use undaunted_engine::breaker::{BreakerFact, BreakerRecord, BreakerState, TargetSignal};
+use undaunted_engine::event::{Event, JobEvent, Record, StepEvent};
+use undaunted_engine::job::{Job, JobStage, Plans};
 use undaunted_engine::law::{violations_by_record, violations_in_state};
-use undaunted_engine::state_file::shape::RetryCheckpointState;
-use undaunted_engine::state_file::{ImportError, ImportedState, export, import};
-use undaunted_engine::view::history::{Histories, History};
+use undaunted_engine::state_file::shape::{CircuitBreakerState, CommandRetryState, RetryCheckpointState};
+use undaunted_engine::state_file::{ExportedPast, ImportError, ImportedState, export, import};
+use undaunted_engine::task::correlation_id;
+use undaunted_engine::view::history::Histories;
 use undaunted_engine::view::rfc3339;
-use undaunted_policy::Reason;
+use undaunted_policy::{Admission, Reason};
 
 use crate::fixture::{EXIT_1, TestedJob, at, item_at, secs};
 
@@ -42,13 +41,31 @@ fn submitted(text: &str) -> TestedJob {
 }
 
 fn imported(text: &str, commands: &serde_json::Value) -> Result<ImportedState, ImportError> {
-    import(&state(commands), &submitted(text).job)
+    import(&state(commands), &submitted(text).job, None)
 }
 
 /// A job that was imported, suspended and resumed.
 pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> TestedJob {
     let mut test = submitted(text);
-    let imported = import(&state(commands), &test.job).unwrap();
+    resume_with(&mut test, &state(commands));
+    test
+}
+
+/// A job of this text, to which the exported state was given.
+fn reimported(text: &str, exported: &RetryCheckpointState) -> TestedJob {
+    let mut test = submitted(text);
+    take(&mut test, exported);
+    test
+}
+
+fn resume_with(test: &mut TestedJob, state: &RetryCheckpointState) {
+    take(test, state);
+    assert_eq!(test.job.stage, JobStage::Suspended);
+    test.resume(None);
+}
+
+fn take(test: &mut TestedJob, state: &RetryCheckpointState) {
+    let imported = import(state, &test.job, None).unwrap();
     for event in [imported.event, Event::Job(JobEvent::Suspended)] {
         let record = Record { at: test.now, event };
         assert_eq!(violations_by_record(&test.job, &record), []);
@@ -56,9 +73,6 @@ pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> TestedJob {
         assert_eq!(violations_in_state(&test.job), []);
         test.journal.push(record.encode());
     }
-    assert_eq!(test.job.stage, JobStage::Suspended);
-    test.resume(None);
-    test
 }
 
 #[test]
@@ -184,37 +198,159 @@ fn state_that_does_not_fit_is_refused_with_the_reason() {
 fn missing_fields_are_computed_from_the_workflow() {
     let imported = imported(LIST, &json!({ "b": { "attempt_count": 3 } })).unwrap();
     assert_eq!((imported.commands, imported.pending), (1, 0));
-    let Event::Job(JobEvent::StateImported { commands }) = imported.event else {
+    let Event::Job(JobEvent::StateImported { commands, .. }) = imported.event else {
         panic!("{:?}", imported.event);
     };
     assert_eq!(commands[0].spent, secs(15), "5s and 10s");
     let nothing = serde_json::from_str::<RetryCheckpointState>("{}").unwrap();
-    let imported = import(&nothing, &submitted(LIST).job).unwrap();
+    let imported = import(&nothing, &submitted(LIST).job, None).unwrap();
     assert_eq!(imported.commands, 0);
 }
 
 #[test]
-fn a_succeeded_command_is_run_again_and_noted() {
-    let imported = imported(
-        LIST,
-        &json!({ "a": {
-            "attempt_count": 1, "max_attempts": 9,
-            "retry_history": [{ "attempt_number": 1, "success": true }],
-        }, "b": { "attempt_count": 1, "max_attempts": 9 } }),
-    );
-    let imported = imported.unwrap();
-    assert_eq!(imported.commands, 1);
+fn the_bound_of_the_workflow_applies_and_is_noted() {
+    let imported = imported(LIST, &json!({ "b": { "attempt_count": 1, "max_attempts": 9 } })).unwrap();
+    assert_eq!(imported.notes, ["`b` was allowed 9 attempts; the 4 of the workflow apply"]);
+    let unlimited = u32::MAX;
+    let imported = self::imported(LIST, &json!({ "b": { "attempt_count": 1, "max_attempts": unlimited } }));
+    assert_eq!(imported.unwrap().notes, [""; 0]);
+}
+
+#[test]
+fn a_succeeded_command_does_not_run_again() {
+    let state = json!({
+        "a": { "attempt_count": 1, "retry_history": [{ "attempt_number": 1, "success": true }] },
+        "b": { "attempt_count": 1 },
+    });
+    let imported = imported(LIST, &state).unwrap();
+    assert_eq!((imported.commands, imported.succeeded, imported.notes), (2, 1, vec![]));
+    let mut test = resumed(LIST, &state);
+    assert_eq!(test.start().attempts(), 1);
+    assert_eq!(test.active(0).attempts, 2, "of `b`");
+    assert_eq!(test.succeed(0).outcome(), ("completed", None, [2, 0, 0]));
+}
+
+#[test]
+fn succeeded_items_of_a_map_count_and_their_later_commands_run() {
+    let done = |attempt| json!({ "attempt_count": attempt, "retry_history": [{ "success": true }] });
+    let due = rfc3339(at(9));
+    let state = json!({
+        "a0/get": done(2), "a0/put": done(1),
+        "a1/get": done(1),
+        "a2/get": done(1), "a2/put": { "attempt_count": 1, "next_retry_at": due },
+        "a3/put": done(3),
+    });
+    let mut test = resumed(MAP, &state);
+    test.items(5);
+    assert_eq!(test.job.steps[0].succeeded, 1, "a0");
+    assert_eq!(test.ready(), [item_at(1), item_at(3)], "a1 is at `put`, a2 waits, a3 is next");
+    test.start();
+    assert_eq!(test.attempts(), 2);
+    test.succeed(1).succeed(3);
+    assert_eq!(test.job.steps[0].succeeded, 3, "a3 needs no `put`");
+    test.at(9).start();
+    assert_eq!(test.active(2).attempts, 2, "of `put`");
+    test.succeed(2).succeed(4).start();
+    assert_eq!(test.succeed(4).outcome(), ("completed", None, [5, 0, 0]));
+    assert_eq!(test.attempts(), 5);
+}
+
+#[test]
+fn a_success_may_be_an_execution_only_and_the_last_one_counts() {
+    let ran = |command: &str, attempt: u32, second: u64, success: bool| {
+        let at = rfc3339(at(second));
+        json!({ "command_id": command, "attempt_number": attempt, "executed_at": at, "success": success })
+    };
+    let state = |executions: serde_json::Value| {
+        let state = json!({ "retry_execution_history": executions });
+        serde_json::from_value::<RetryCheckpointState>(state).unwrap()
+    };
+    let mut test = submitted(LIST);
+    resume_with(&mut test, &state(json!([ran("a", 2, 5, true), ran("a", 1, 3, false)])));
+    assert_eq!(test.start().active(0).command.0, 1, "`b` is next");
+    let mut test = submitted(LIST);
+    resume_with(&mut test, &state(json!([ran("a", 1, 3, true), ran("a", 1, 5, false)])));
+    assert_eq!(test.start().active(0).command.0, 0);
+    let unknown = state(json!([ran("c", 1, 3, true)]));
+    let refused = import(&unknown, &submitted(LIST).job, None).unwrap_err();
+    assert_eq!(refused.to_string(), "`c` names the command `c`, but the workflow has no such command");
+}
+
+#[test]
+fn state_of_items_that_the_input_does_not_have_is_refused_or_a_warning() {
+    let items = ["a0", "a1"].map(str::to_owned).into();
+    let state = state(&json!({ "a0/get": { "attempt_count": 1 }, "zz/put": { "attempt_count": 1 } }));
+    let refused = import(&state, &submitted(MAP).job, Some(&items)).unwrap_err();
     assert_eq!(
-        imported.notes,
-        [
-            "`a` had succeeded; it runs again, because its output is not in the file",
-            "`b` was allowed 9 attempts; the 4 attempts of the workflow apply",
-        ]
+        refused.to_string(),
+        "`zz/put` names the item `zz`, but the input of the map has no such item"
+    );
+    let mut test = submitted(MAP);
+    resume_with(&mut test, &state);
+    test.items(2);
+    let read = Record::decode(test.journal.last().unwrap()).unwrap();
+    let Event::Step(StepEvent::ItemsRead { warning, .. }) = read.event else { panic!("{read:?}") };
+    let said = "the imported state names items that the input does not have: `zz`";
+    assert_eq!(warning.as_deref(), Some(said));
+}
+
+#[test]
+fn correlation_ids_are_kept_whether_the_file_names_items_or_commands() {
+    let known = |ids: serde_json::Value| {
+        let state = json!({ "retry_correlation_map": ids });
+        serde_json::from_value::<RetryCheckpointState>(state).unwrap()
+    };
+    let mut test = submitted(MAP);
+    resume_with(&mut test, &known(json!({ "a0": "first", "a1/put": "second" })));
+    test.items(3).crash_and_resume();
+    let ids = [0, 1].map(|index| correlation_id(&test.job, item_at(index)));
+    assert_eq!(ids, ["first", "second"]);
+    assert_eq!(correlation_id(&test.job, item_at(2)).len(), 36, "an id of our own");
+    let restored = Job::restore(&test.job.save(), &Plans::default()).unwrap();
+    assert_eq!(correlation_id(&restored, item_at(1)), "second");
+    for wrong in ["", "a\nb", "é", "\u{7f}"] {
+        let refused = import(&known(json!({ "a0": wrong })), &submitted(MAP).job, None).unwrap_err();
+        assert!(matches!(refused, ImportError::Correlation { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn only_objects_are_read_as_objects_and_null_is_nothing() {
+    for wrong in [
+        "[]",
+        "[{}]",
+        "null",
+        "\"x\"",
+        "{\"command_retry_states\": {\"a\": [\"a\", 1]}}",
+        "{\"command_retry_states\": {\"a\": {\"retry_history\": [[1]]}}}",
+        "{\"circuit_breaker_states\": {\"a\": [\"Open\"]}}",
+    ] {
+        let error = serde_json::from_str::<RetryCheckpointState>(wrong).unwrap_err().to_string();
+        assert!(error.contains("expected an object at line 1 column "), "{wrong}: {error}");
+    }
+    let nulls = json!({
+        "command_retry_states": { "a": {
+            "command_id": null, "attempt_count": null, "max_attempts": null, "last_attempt_at": null,
+            "next_retry_at": null, "backoff_state": null, "retry_history": null,
+            "current_strategy": null, "is_circuit_broken": null, "delay_spent": null,
+        } },
+        "global_retry_config": null, "retry_execution_history": null, "circuit_breaker_states": null,
+        "retry_correlation_map": null,
+    });
+    let read: RetryCheckpointState = serde_json::from_value(nulls).unwrap();
+    assert_eq!(read.command_retry_states["a"], CommandRetryState::default());
+    let all_null = json!({
+        "command_retry_states": null, "retry_execution_history": [], "circuit_breaker_states": {},
+    });
+    assert_eq!(
+        serde_json::from_value::<RetryCheckpointState>(all_null).unwrap(),
+        RetryCheckpointState::default()
     );
 }
 
-fn histories(test: &TestedJob) -> BTreeMap<ItemId, History> {
+fn exported(test: &TestedJob) -> RetryCheckpointState {
     let mut histories = Histories::of_all();
+    let mut past = ExportedPast::default();
     let records = test.journal.iter().map(|it| Record::decode(it).unwrap());
     let mut job: Option<Job> = None;
     for record in records {
@@ -223,8 +359,9 @@ fn histories(test: &TestedJob) -> BTreeMap<ItemId, History> {
             None => job = Some(Job::begin(&record).unwrap()),
         }
         histories.take(job.as_ref().unwrap(), &record);
+        past.take(job.as_ref().unwrap(), &record);
     }
-    histories.items
+    export(&test.job, &test.admission, &histories.items, &past)
 }
 
 #[test]
@@ -232,7 +369,7 @@ fn exported_state_is_imported_unchanged() {
     let mut test = TestedJob::started_over(MAP, 3);
     test.fail_with(0, EXIT_1, "no route").succeed(1).at(1).start();
     test.fail_with(0, EXIT_1, "no route to host");
-    let exported = export(&test.job, &test.admission, &histories(&test));
+    let exported = exported(&test);
     let keys: Vec<&str> = exported.command_retry_states.keys().map(String::as_str).collect();
     assert_eq!(keys, ["a0/get", "a1/get", "a1/put"]);
     let first = &exported.command_retry_states["a0/get"];
@@ -240,8 +377,8 @@ fn exported_state_is_imported_unchanged() {
     let text = serde_json::to_string(&exported).unwrap();
     let read: RetryCheckpointState = serde_json::from_str(&text).unwrap();
     assert_eq!(read, exported);
-    let imported = import(&read, &submitted(MAP).job).unwrap();
-    let Event::Job(JobEvent::StateImported { commands }) = imported.event else {
+    let imported = import(&read, &submitted(MAP).job, None).unwrap();
+    let Event::Job(JobEvent::StateImported { commands, .. }) = imported.event else {
         panic!("{:?}", imported.event);
     };
     let active = test.active(0);
@@ -250,15 +387,149 @@ fn exported_state_is_imported_unchanged() {
     assert_eq!(commands[0].spent, active.progress().spent);
     assert_eq!(commands[0].previous, active.progress().previous);
     assert_eq!(commands[0].due, test.next_wake());
+    let again = reimported(MAP, &read);
+    assert_eq!(self::exported(&again), read, "whatever was imported is exported");
 }
 
 #[test]
 fn imported_state_is_exported_before_its_items_are_read() {
     let commands = serde_json::json!({"a0/get": {"command_id": "get", "attempt_count": 2}});
     let mut test = submitted(MAP);
-    let imported = import(&state(&commands), &test.job).unwrap();
-    test.job.apply(&undaunted_engine::event::Record { at: test.now, event: imported.event });
-    let exported = export(&test.job, &test.admission, &BTreeMap::new());
+    take(&mut test, &state(&commands));
+    let exported = exported(&test);
     let found = &exported.command_retry_states["a0/get"];
     assert_eq!(found.attempt_count, Some(2));
+}
+
+#[test]
+fn what_was_imported_is_exported_with_what_was_done_since() {
+    let mut test = TestedJob::started_over(MAP, 3);
+    test.fail_with(0, EXIT_1, "no route").succeed(1).at(1).start();
+    test.fail_with(0, EXIT_1, "no route to host").start().succeed(1).start();
+    let first = exported(&test);
+    let ran = |state: &RetryCheckpointState| -> Vec<(String, u32, bool)> {
+        let executions = state.retry_execution_history.iter();
+        executions.map(|it| (it.command_id.clone(), it.attempt_number, it.success)).collect()
+    };
+    let of = |command: &str, attempt, success| (command.to_owned(), attempt, success);
+    let before =
+        [of("a0/get", 1, false), of("a1/get", 1, true), of("a0/get", 2, false), of("a1/put", 1, true)];
+    assert_eq!(ran(&first), before, "a1 has succeeded, a2 is running");
+    let mut again = submitted(MAP);
+    again.now = test.now;
+    resume_with(&mut again, &first);
+    again.items(3);
+    assert_eq!(again.job.steps[0].succeeded, 1, "a1");
+    again.at(600).start();
+    again.fail_with(0, EXIT_1, "gone").crash_and_resume();
+    let second = exported(&again);
+    assert_eq!(ran(&second), [&before[..], &[of("a0/get", 3, false)]].concat());
+    let known = &second.command_retry_states["a0/get"];
+    let numbers: Vec<u32> = known.retry_history.iter().map(|attempt| attempt.attempt_number).collect();
+    assert_eq!((numbers, known.attempt_count), (vec![1, 2, 3], Some(3)));
+    assert_eq!(known.retry_history[..2], first.command_retry_states["a0/get"].retry_history);
+    assert_eq!(second.retry_correlation_map["a0"], first.retry_correlation_map["a0"]);
+}
+
+#[test]
+fn numbers_of_the_document_are_numbers_whatever_the_strategy() {
+    for (backoff, multiplier) in [
+        ("fixed", 1.0),
+        ("{linear: {increment: 2s}}", 1.0),
+        ("{exponential: {base: 3.0}}", 3.0),
+        ("fibonacci", 1.0),
+        ("{custom: {delays: [1s]}}", 1.0),
+    ] {
+        let text =
+            format!("- {{id: a, shell: a, retry_config: {{attempts: unlimited, backoff: {backoff}}}}}");
+        let mut test = TestedJob::of(&text);
+        test.start().fail(0, EXIT_1);
+        let state = &exported(&test).command_retry_states["a"];
+        assert_eq!(state.max_attempts, Some(u32::MAX.into()), "{backoff}");
+        let known = state.backoff_state.as_ref().unwrap();
+        assert_eq!(known.multiplier, Some(multiplier), "{backoff}");
+        let numbers = [known.current_delay, known.base_delay, known.max_delay];
+        assert!(numbers.iter().all(Option::is_some), "{backoff}");
+        let attempt = &state.retry_history[0];
+        assert!(attempt.duration.is_some() && attempt.backoff_applied.is_some(), "{backoff}");
+    }
+}
+
+#[test]
+fn the_global_policy_is_the_block_of_the_workflow_or_null() {
+    let own = TestedJob::of("{commands: [{id: a, shell: a, retry_config: {attempts: 1}}]}");
+    assert_eq!(exported(&own).global_retry_config, serde_json::Value::Null);
+    let shared = TestedJob::of(
+        "{retry_config: {attempts: 7}, commands: [{id: a, shell: a, retry_config: {attempts: 1}}]}",
+    );
+    assert_eq!(exported(&shared).global_retry_config["attempts"], 7);
+}
+
+const GUARDED: &str = "
+- {id: a, shell: a, retry_config: {attempts: 5}, breaker: {name: gate, failure_threshold: 3, recovery_timeout: 60s}}
+";
+
+/// The state of the breaker after an import.
+fn gate(state: &serde_json::Value) -> BreakerState {
+    let file = json!({ "circuit_breaker_states": { "gate": state } });
+    let imported = import(&serde_json::from_value(file).unwrap(), &submitted(GUARDED).job, None).unwrap();
+    let breaker = &imported.breakers[0];
+    let mut gate = BreakerState::with_settings(breaker.settings);
+    if let Some(fact) = breaker.fact(&gate, at(50)) {
+        let _ = gate.apply(&BreakerRecord::by_hand(vec![fact]));
+    }
+    gate
+}
+
+#[test]
+fn breakers_are_read_as_the_document_writes_them() {
+    let open = json!({
+        "state": "Open", "failure_count": 3, "failure_threshold": 3, "last_failure_at": rfc3339(at(10)),
+        "recovery_timeout": "30s", "half_open_max_calls": 2,
+    });
+    let gate = self::gate(&open);
+    assert_eq!(gate.until(), Some(at(40)), "its own timeout, from the failure that opened it");
+    assert!(matches!(gate.admission(at(50)), Admission::Go(ticket) if ticket.probe), "the time is over");
+    let written = serde_json::to_value(CircuitBreakerState::from(&gate)).unwrap();
+    assert_eq!(written["failure_count"], 3);
+    assert_eq!(
+        written["last_failure_at"],
+        "1970-01-01T00:00:10.000000000Z".replace("1970-01-01T00:00:10", &rfc3339(at(10))[..19])
+    );
+    assert_eq!((&written["failure_threshold"], &written["recovery_timeout"]), (&json!(3), &json!("1m")));
+    assert_eq!(written["half_open_max_calls"], 3);
+
+    let mut closed = self::gate(&json!({ "state": "Closed", "failure_count": 2 }));
+    assert_eq!((closed.failures(), closed.is_open_or_half_open()), (2, false));
+    let down = BreakerFact::Reported {
+        at: at(60),
+        generation: closed.breaker.generation(),
+        probe: false,
+        signal: TargetSignal::Down,
+        many: 1,
+    };
+    let _ = closed.apply(&BreakerRecord::by_hand(vec![down]));
+    assert_eq!((closed.until(), closed.failure_count()), (Some(at(120)), 3), "one more was needed");
+
+    let half_open = self::gate(&json!({ "state": "HalfOpen", "failure_count": 4, "success_count": 2 }));
+    assert_eq!(half_open.word(), "half_open");
+    let written = serde_json::to_value(CircuitBreakerState::from(&half_open)).unwrap();
+    assert_eq!((&written["failure_count"], &written["success_count"]), (&json!(4), &json!(2)));
+    // As earlier releases exported it.
+    let earlier = json!({
+        "state": "Open", "failure_count": 0, "success_count": 0,
+        "opened_at": rfc3339(at(20)), "next_attempt_at": rfc3339(at(95)),
+    });
+    assert_eq!(self::gate(&earlier).until(), Some(at(95)));
+}
+
+#[test]
+fn a_breaker_that_is_more_cautious_stays_as_it_is() {
+    let file = json!({ "circuit_breaker_states": { "a": { "state": "Closed", "failure_count": 2 } } });
+    let imported = import(&serde_json::from_value(file).unwrap(), &submitted(GUARDED).job, None).unwrap();
+    let breaker = &imported.breakers[0];
+    assert_eq!(breaker.name, "gate", "named after its command");
+    let mut known = BreakerState::with_settings(breaker.settings);
+    let _ = known.apply(&BreakerRecord::by_hand(vec![BreakerFact::Tripped { at: at(5) }]));
+    assert_eq!(breaker.fact(&known, at(6)), None);
 }

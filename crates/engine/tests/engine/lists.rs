@@ -79,7 +79,7 @@ fn nothing_happens_to_a_job_that_has_ended() {
         Input::Suspend,
         start_input(item_at(0)),
         Input::Ended(Box::default()),
-        Input::ItemsRead { step: StepId(0), items: Vec::new() },
+        Input::ItemsRead { step: StepId(0), items: Vec::new(), warning: None },
         Input::Update { text: "- shell: b".into(), changes: Vec::new() },
     ];
     for input in inputs {

@@ -89,7 +89,7 @@ fn there_is_no_wake_up_while_no_slot_is_free() {
 fn a_map_with_no_items_is_complete_and_reduce_runs() {
     let mut test = TestedJob::of(&map("max_parallel: 1"));
     assert_eq!(test.effects(), ["read the items of 0"]);
-    let read = Input::ItemsRead { step: StepId(0), items: Vec::new() };
+    let read = Input::ItemsRead { step: StepId(0), items: Vec::new(), warning: None };
     assert_eq!(test.feed(&read).lines(), ["items_read 0: 0", "step_completed 0", "step_started 1"]);
     assert_eq!(test.start().succeed(0).outcome(), ("completed", None, [0, 0, 0]));
 }
@@ -105,7 +105,7 @@ fn items_that_cannot_be_read_fail_the_job() {
 #[test]
 fn items_are_read_once() {
     let mut test = TestedJob::over(&map("max_parallel: 1"), 2);
-    let again = Input::ItemsRead { step: StepId(0), items: Vec::new() };
+    let again = Input::ItemsRead { step: StepId(0), items: Vec::new(), warning: None };
     assert_eq!(test.feed(&again).lines(), [""; 0]);
     let late =
         Input::InputFailed { step: StepId(0), reason: Reason::Permanent, error: String::new(), stderr: None };
@@ -120,7 +120,7 @@ fn many_items_are_stored_in_several_records_and_read_in_order() {
         identity: format!("a{number}"),
         input: format!("\"{}\"", "x".repeat(300_000)),
     });
-    let read = Input::ItemsRead { step: StepId(0), items: items.collect() };
+    let read = Input::ItemsRead { step: StepId(0), items: items.collect(), warning: None };
     let records = test.feed(&read).records();
     assert_eq!(event_lines(&records), ["items_read 0: 4", "items_read 0: 4", "items_read 0: 2"]);
     let step = &test.replayed().steps[0];

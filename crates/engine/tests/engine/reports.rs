@@ -50,7 +50,7 @@ fn inputs_for_an_unknown_step_are_ignored() {
     let test = TestedJob::of("- shell: a\n");
     for step in [StepId(1), StepId(u32::MAX)] {
         let start = start_input(step.item(0));
-        let read = Input::ItemsRead { step, items: Vec::new() };
+        let read = Input::ItemsRead { step, items: Vec::new(), warning: None };
         assert_eq!(decide(&test.job, &start, test.now), []);
         assert_eq!(decide(&test.job, &read, test.now), []);
     }

@@ -3,6 +3,7 @@
 //! A command that produces items is run like any other program; only its end is used differently.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use undaunted_engine::event::NewItem;
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::workflow::Map;
-use undaunted_engine::workflow::input::read;
+use undaunted_engine::workflow::input::{SelectedItems, read};
 use undaunted_policy::{FailureCause, Reason};
 
-use super::{ExecutorMessage, ReadItems};
+use super::{ExecutorMessage, InputItems, ReadItems};
 use crate::JobContext;
 
 #[derive(Default)]
@@ -42,13 +43,18 @@ pub(crate) fn read_file(step: StepId, map: Map, path: String, context: &JobConte
     let notifier = context.notifier.clone();
     let machine = Arc::clone(&context.services.machine);
     context.services.machine.run_in_background(Box::new(move || {
-        let name = format!("`{path}`");
-        let items = match machine.read(Path::new(&path)) {
-            Ok(bytes) => items_of(&map, &name, &bytes),
-            Err(error) => Err(format!("cannot read the input {name}: {error}")),
-        };
+        let items = items_of_file(&map, &path, |path| machine.read(path));
         notifier.send(ExecutorMessage::Items { step, items });
     }));
+}
+
+/// The items that a map reads from a file.
+pub fn items_of_file(map: &Map, path: &str, read: impl FnOnce(&Path) -> io::Result<Vec<u8>>) -> ReadItems {
+    let name = format!("`{path}`");
+    match read(Path::new(path)) {
+        Ok(bytes) => items_of(map, &name, &bytes),
+        Err(error) => Err(format!("cannot read the input {name}: {error}")),
+    }
 }
 
 /// The engine's input after the end of a command that produces items.
@@ -74,7 +80,7 @@ pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
 
 pub(crate) fn of_items(step: StepId, items: ReadItems) -> Input {
     match items {
-        Ok(items) => Input::ItemsRead { step, items },
+        Ok(InputItems { items, warning }) => Input::ItemsRead { step, items, warning },
         Err(error) => Input::InputFailed { step, reason: Reason::Permanent, error, stderr: None },
     }
 }
@@ -85,11 +91,14 @@ fn items_of(map: &Map, name: &str, bytes: &[u8]) -> ReadItems {
         format!("cannot use the input {name}: {error}{}", help.unwrap_or_default())
     };
     let document = read(bytes, map.input.format).map_err(wrong)?;
-    let items = map.selection.select(document).map_err(wrong)?;
+    let SelectedItems { items, unmatched } = map.selection.select(document).map_err(wrong)?;
     if u32::try_from(items.len()).is_err() {
         return Err(format!("the input {name} has too many items: {}", items.len()));
     }
     let items =
         items.into_iter().map(|item| NewItem { identity: item.identity, input: item.input.to_string() });
-    Ok(items.collect())
+    let path = map.selection.json_path.as_ref().filter(|_| unmatched);
+    let warning =
+        path.map(|path| format!("`json_path: {}` matches nothing in the input {name}", path.as_str().trim()));
+    Ok(InputItems { items: items.collect(), warning })
 }

@@ -1,11 +1,15 @@
 //! A job is read the same way with and without a usable snapshot.
 
-use undaunted_engine::id::{StartId, StepId};
+use std::time::Duration;
+
+use undaunted_engine::event::{Event, ImportedCommand, JobEvent};
+use undaunted_engine::id::{CommandId, StartId, StepId};
 use undaunted_engine::job::Plans;
 use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_store::{MemoryStore, Store, Version};
 
 use super::{StoredJob, aggregate, snapshot_bytes};
+use crate::journal::deposit;
 use crate::test_job::TestJob;
 
 const WORKFLOW: &str = "
@@ -99,4 +103,35 @@ fn refreshing_a_job_notices_that_its_name_was_reused() {
     let other = job_with_failures(2_000, 2);
     let known = known.brought_up_to_date(&store(&other), &Plans::default());
     assert_eq!(known.unwrap().job.save(), other.job.save());
+}
+
+#[test]
+fn a_large_imported_state_is_read_from_a_snapshot() {
+    let job = job_with_failures(1_000, 0);
+    let submitted = job.job.submitted().clone();
+    let command = |item: usize| ImportedCommand {
+        item: format!("item-{item}"),
+        command: CommandId(0),
+        attempts: 1,
+        retries: 1,
+        spent: Duration::from_secs(1),
+        previous: Some(Duration::from_secs(1)),
+        due: Some(Timestamp::from_millis(9_000)),
+        expires: None,
+        error: None,
+        succeeded: None,
+        broken: None,
+        history: None,
+        last_attempt_at: None,
+    };
+    for (items, is_saved) in [(5, false), (5_000, true)] {
+        let commands = (0..items).map(command).collect();
+        let imported = JobEvent::StateImported { commands, executions: None, correlations: None };
+        let known = [Event::Job(imported), Event::Job(JobEvent::Suspended)];
+        let store = MemoryStore::new();
+        deposit(&store, submitted.clone(), &known, Timestamp::from_millis(1_000)).unwrap();
+        let read = read(&store);
+        assert_eq!(read.saved.0 == read.version, is_saved, "{items}");
+        assert_eq!(read.job.imported.len(), items);
+    }
 }

@@ -22,7 +22,7 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{Observer, StoreOutage};
 
 use super::frame::sample;
-use super::sentences::{headline, leaving};
+use super::sentences::{headline, leaving, warning};
 use super::terminal::{CLEAR_FRAME, Terminal};
 use super::{FrameLine, ProgressFrame, Sentences, Size, Speed};
 use crate::screen::{records, wants_colour};
@@ -62,6 +62,8 @@ pub(crate) struct Display {
     /// How often `--verbose` was typed.
     verbosity: u8,
     mode: DisplayMode,
+    /// Whether warnings are printed even if nothing else is.
+    warns: bool,
 }
 
 enum DisplayMode {
@@ -91,7 +93,8 @@ impl Display {
             DisplayMode::Lines
         };
         let verbosity = quietness.verbose;
-        let display = Self { sentences: Sentences::new(verbosity > 0), verbosity, mode };
+        let sentences = Sentences::new(verbosity > 0);
+        let display = Self { sentences, verbosity, mode, warns: !quietness.quiet };
         if !quietness.is_quiet() {
             say(&headline(job));
         }
@@ -108,6 +111,7 @@ impl Display {
             sentences: Sentences::new(false),
             verbosity: 0,
             mode: if quiet { DisplayMode::Quiet } else { DisplayMode::Lines },
+            warns: !quiet,
         }
     }
 
@@ -146,6 +150,8 @@ impl Observer for Display {
             if self.verbosity > 0 {
                 self.log(records_of(job, record));
             }
+        } else if let Some(warning) = warning(&record.event).filter(|_| self.warns) {
+            say(&warning);
         }
     }
 

@@ -124,7 +124,8 @@ fn of_job(job: &Job, event: &JobEvent) -> Option<String> {
         JobEvent::Unpaused { away } => Some(format!("  unpaused after {}", short(*away))),
         JobEvent::Stopping { reason } => Some(format!("  stopping: {}", reason.sentence())),
         JobEvent::PoolToppedUp { added, total, .. } => {
-            Some(format!("  {added} retries added to the pool, {total} in total"))
+            let added = count(*added, "retry", "retries");
+            Some(format!("  {added} added to the pool, {total} in total"))
         }
         JobEvent::Submitted(_)
         | JobEvent::TextKept { .. }
@@ -145,7 +146,10 @@ fn paused(job: &Job) -> String {
 
 fn of_step(job: &Job, event: &StepEvent) -> Option<String> {
     match event {
-        StepEvent::ItemsRead { step, last: true, .. } => Some(items_read(job, *step)),
+        StepEvent::ItemsRead { step, last: true, warning, .. } => {
+            let warning = warning.as_deref().map(|text| format!("\n  {}", warning_of(text)));
+            Some(items_read(job, *step) + &warning.unwrap_or_default())
+        }
         StepEvent::CompletionReached(reached) => Some(complete(job, reached)),
         StepEvent::Started { .. }
         | StepEvent::ItemsRead { last: false, .. }
@@ -164,6 +168,16 @@ fn of_breaker(job: &Job, event: &BreakerEvent) -> Option<String> {
         BreakerEvent::Configured { breaker, changes } => Some(configured(job, breaker, changes)),
         BreakerEvent::Opened(_) | BreakerEvent::HalfOpened { .. } | BreakerEvent::Closed { .. } => None,
     }
+}
+
+/// What the user should know even if no progress is printed.
+pub(super) fn warning(event: &Event) -> Option<String> {
+    let Event::Step(StepEvent::ItemsRead { warning, .. }) = event else { return None };
+    warning.as_deref().map(warning_of)
+}
+
+fn warning_of(text: &str) -> String {
+    format!("warning: {}", plain(text))
 }
 
 pub(super) fn headline(job: &Job) -> String {

@@ -22,7 +22,7 @@ use crate::stored::stored;
 
 /// The release, and the number of the form. Raise the number with every change of what is saved or of what
 /// an event means.
-const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 5");
+const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 6");
 
 /// Why bytes are not a job saved by this release. The caller reads the journal instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +61,7 @@ stored! {
         /// End and limit.
         limits: BTreeMap<StartId, (u64, TimeLimit)> = 17,
         pace: Option<StartPace> = 18,
+        correlations: BTreeMap<String, String> = 19,
     }
 }
 
@@ -114,7 +115,10 @@ impl Job {
             attributes,
             texts,
             imported,
+            correlations,
             failures,
+            // Never there between decisions.
+            succeeded_before: _,
             // Derived, not recorded, or saved separately.
             plan: _,
             open: _,
@@ -153,6 +157,7 @@ impl Job {
             failures: failures.clone(),
             limits: limits.collect(),
             pace: *pace,
+            correlations: correlations.clone(),
         }
     }
 
@@ -223,7 +228,8 @@ impl SavedJob {
         for text in &self.texts {
             job.texts.keep(text);
         }
-        job.import(&self.imported);
+        job.import(self.imported, &[]);
+        job.correlations = self.correlations;
         Ok(job)
     }
 }

@@ -15,4 +15,4 @@ mod tests;
 pub use format::InputFormat;
 pub use json_path::JsonPath;
 pub use reader::{InputError, read};
-pub use selection::{Selection, WorkItem};
+pub use selection::{SelectedItems, Selection, WorkItem};

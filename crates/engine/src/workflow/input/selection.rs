@@ -22,6 +22,14 @@ pub struct WorkItem {
     pub input: Value,
 }
 
+/// The items of a step, and whether its `json_path` has found nothing at all. A `filter` may well leave no items, but
+/// such a path is usually mistyped.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SelectedItems {
+    pub items: Vec<WorkItem>,
+    pub unmatched: bool,
+}
+
 /// The default takes every element of an array.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
@@ -37,21 +45,28 @@ pub struct Selection {
 
 impl Selection {
     /// Fails if there is no `json_path` and the document is no array.
-    pub fn select(&self, document: Value) -> Result<Vec<WorkItem>, InputError> {
-        let items: Vec<Value> = match (&self.json_path, document) {
+    pub fn select(&self, document: Value) -> Result<SelectedItems, InputError> {
+        let (items, unmatched) = match (&self.json_path, document) {
             (Some(path), document) => self.found(path, document),
-            (None, Value::Array(elements)) => self.narrowed(elements),
+            (None, Value::Array(elements)) => (self.narrowed(elements), false),
             (None, other) => return Err(no_array(&other)),
         };
         let named = identities(&items).into_iter().zip(items);
         let items = named.map(|(identity, input)| WorkItem { identity, input });
-        Ok(items.collect())
+        Ok(SelectedItems { items: items.collect(), unmatched })
     }
 
-    fn found(&self, path: &JsonPath, document: Value) -> Vec<Value> {
+    fn found(&self, path: &JsonPath, document: Value) -> (Vec<Value>, bool) {
         match path.take_elements(document) {
-            Ok(elements) => self.narrowed(elements),
-            Err(document) => self.narrowed(path.query(&document)).into_iter().cloned().collect(),
+            Ok(elements) => {
+                let unmatched = elements.is_empty();
+                (self.narrowed(elements), unmatched)
+            }
+            Err(document) => {
+                let elements = path.query(&document);
+                let unmatched = elements.is_empty();
+                (self.narrowed(elements).into_iter().cloned().collect(), unmatched)
+            }
         }
     }
 

@@ -93,7 +93,7 @@ proptest! {
                 Ok(document) => {
                     prop_assert!(format == InputFormat::Json || document.is_array());
                     if let Value::Array(elements) = &document {
-                        let items = Selection::default().select(document.clone()).unwrap();
+                        let items = Selection::default().select(document.clone()).unwrap().items;
                         prop_assert_eq!(items.len(), elements.len());
                     }
                 }
@@ -127,7 +127,7 @@ proptest! {
         if let Ok(path) = JsonPath::parse(&path) {
             let found: Vec<Value> = path.query(&document).into_iter().cloned().collect();
             let selection = Selection { json_path: Some(path), ..Selection::default() };
-            let items = selection.select(document).unwrap();
+            let items = selection.select(document).unwrap().items;
             let items: Vec<Value> = items.into_iter().map(|item| item.input).collect();
             prop_assert_eq!(items, found);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::{CompletionRule, PoolCeilings, PoolLimits, Tolerance};
+use undaunted_policy::{CompletionRule, PoolCeilings, PoolLimits, RetryConfig, Tolerance};
 
 use super::command::Command;
 use super::flow::{Flow, FlowStep};
@@ -29,6 +29,8 @@ pub struct Workflow {
     pub pool: Option<PoolRequest>,
     pub tolerance: Tolerance,
     pub deadline: Option<Duration>,
+    /// The `retry_config` of the workflow, as it is written.
+    pub retry: Option<RetryConfig>,
 }
 
 worded! {

@@ -30,6 +30,8 @@ pub(crate) fn workflow(reader: &mut WorkflowReader<'_>, root: &YamlNode<'_>) -> 
     let mut workflow = reader.settings_of_any_mode(&fields, mode);
     let (layers, rule) = reader.failure_settings(&fields, workflow.deadline);
     workflow.tolerance = rule.tolerance();
+    let of_workflow = layers.iter().find(|layer| layer.place == SettingPlace::Workflow);
+    workflow.retry = of_workflow.map(|layer| layer.config.clone());
     match mode {
         WorkflowMode::Sequence => {
             let around = CommandContext { layers: &layers, shared: Some(&OnceCell::new()), timeout: None };
@@ -59,6 +61,7 @@ pub(super) fn blank(mode: WorkflowMode) -> Workflow {
         secrets: Vec::new(),
         pool: None,
         tolerance: undaunted_policy::Tolerance::default(),
+        retry: None,
         deadline: None,
     }
 }

@@ -6,17 +6,17 @@ use serde_json::json;
 use super::*;
 
 fn taken(selection: &Selection, document: Value) -> Vec<Value> {
-    selection.select(document).unwrap().into_iter().map(|item| item.input).collect()
+    selection.select(document).unwrap().items.into_iter().map(|item| item.input).collect()
 }
 
 #[test]
 fn the_elements_of_an_array_are_the_items() {
-    let items = Selection::default().select(json!(["b", "a", 3])).unwrap();
+    let items = Selection::default().select(json!(["b", "a", 3])).unwrap().items;
     let pairs: Vec<_> = items.iter().map(|item| (item.identity.as_str(), &item.input)).collect();
     assert_eq!(pairs[0], ("b", &json!("b")));
     assert_eq!(pairs[1], ("a", &json!("a")));
     assert_eq!((pairs[2].0.len(), pairs[2].1), (16, &json!(3)));
-    assert_eq!(Selection::default().select(json!([])), Ok(vec![]));
+    assert_eq!(Selection::default().select(json!([])), Ok(SelectedItems::default()));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn sorting_is_stable() {
 #[test]
 fn names_are_given_after_the_selection() {
     let selection = Selection { filter: Some(Filter::parse("on").unwrap()), ..Selection::default() };
-    let items = selection.select(json!([{"id": 1, "on": true}, {"id": 1, "on": false}])).unwrap();
+    let items = selection.select(json!([{"id": 1, "on": true}, {"id": 1, "on": false}])).unwrap().items;
     assert_eq!(items[0].identity, "1");
 }
 
