@@ -16,7 +16,7 @@ use crate::flow_state::FollowedFlow;
 
 /// The least time between two looks at the heads, and how many times longer than a look it is.
 const PAUSE: Duration = Duration::from_millis(100);
-const PAUSE_FACTOR: u32 = 5;
+const PAUSE_FACTOR: u32 = 10;
 
 /// The most records of one flow that are read in one go.
 const PAGE: usize = 256;

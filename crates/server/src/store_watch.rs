@@ -26,8 +26,8 @@ use crate::watched_jobs::{WatchState, WatchedJob};
 /// The time between two looks, and how many times longer than a look it is at least. Within 5 seconds a server
 /// shows what other processes do.
 const INTERVAL: Duration = Duration::from_secs(1);
-const INTERVAL_FACTOR: u32 = 4;
-const MAX_INTERVAL: Duration = Duration::from_secs(4);
+const INTERVAL_FACTOR: u32 = 15;
+const MAX_INTERVAL: Duration = Duration::from_millis(3500);
 
 /// Ends its thread when it is dropped.
 #[derive(Debug)]
