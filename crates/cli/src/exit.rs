@@ -3,9 +3,11 @@
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use undaunted_engine::view::{ErrorView, JobStatus, quoted};
+use undaunted_engine::view::{ErrorView, JobStatus, is_plain, quoted};
 use undaunted_runner::keeper::KeeperError;
 use undaunted_runner::with_causes;
+
+use crate::screen::plain_lines;
 
 /// How a command that was carried out ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,7 +132,11 @@ pub(crate) fn wants_json() -> bool {
 /// Prints an error as text or JSON. Without standard error only the exit code is left.
 fn print_error(text: &str, view: &ErrorView) {
     let mut err = io::stderr().lock();
-    let _ = if wants_json() { crate::screen::json(&mut err, view) } else { writeln!(err, "error: {text}") };
+    let _ = if wants_json() {
+        crate::screen::json(&mut err, view)
+    } else {
+        writeln!(err, "error: {}", plain_lines(text))
+    };
 }
 
 /// The exit code of a command. A broken pipe (`| head`) is a success: the reader has read enough.
@@ -148,6 +154,10 @@ pub(crate) fn code(done: Result<Exit>) -> ExitCode {
 /// The exit status of `exec` for errors of undaunted itself.
 const EXEC_ERROR: u8 = 125;
 
+fn typed_is_plain() -> bool {
+    std::env::args_os().all(|word| word.to_string_lossy().chars().all(is_plain))
+}
+
 /// Prints an error of clap, or the requested help.
 pub(crate) fn of_usage(wrong: &clap::Error) -> ExitCode {
     if wrong.exit_code() != 0 && wants_json() {
@@ -156,6 +166,9 @@ pub(crate) fn of_usage(wrong: &clap::Error) -> ExitCode {
         let (message, help) = text.split_once("\n\n").unwrap_or((text, ""));
         let help = Some(help.trim().to_owned()).filter(|help| !help.is_empty());
         print_error("", &ErrorView::of("usage", message.trim().to_owned(), help));
+    } else if wrong.exit_code() != 0 && !typed_is_plain() {
+        // clap repeats what was typed.
+        let _ = writeln!(io::stderr(), "{}", plain_lines(&wrong.render().to_string()));
     } else {
         // Without standard error only the exit code is left.
         let _ = wrong.print();

@@ -12,7 +12,7 @@ use undaunted_runner::with_causes;
 
 use crate::flag_values::duration;
 use crate::jobs::of_journal;
-use crate::screen::json;
+use crate::screen::{json, plain_lines};
 use crate::{CommandError, Exit, Jobs, Result};
 
 #[derive(Debug, Args)]
@@ -81,7 +81,7 @@ pub(crate) fn run(jobs: &Jobs, args: &ArchiveArgs) -> Result<Exit> {
             // One failure does not keep the others from being archived.
             Err(error) if args.older_than.is_some() => {
                 let refused = of_archive(&error);
-                writeln!(io::stderr().lock(), "error: job {id}: {refused}")?;
+                writeln!(io::stderr().lock(), "error: job {id}: {}", plain_lines(&refused.to_string()))?;
                 first_error.get_or_insert(refused);
                 continue;
             }

@@ -270,10 +270,12 @@ fn input(job: &Job, item: ItemId) -> serde_json::Value {
     serde_json::from_str(job.value(item)).unwrap_or_default()
 }
 
+/// The job and the selected dead letters. Fails if a search matches nothing.
 fn open<'j>(jobs: &'j Jobs, selection: &DeadLetterSelection) -> Result<(OpenedJob<'j>, Vec<ItemId>)> {
     let id = jobs.find(selection.target().0)?;
     let mut opened = OpenedJob::open(jobs, &id)?;
     let items = select(&mut opened, selection)?;
+    selection.require_match(opened.job(), &items)?;
     Ok((opened, items))
 }
 
@@ -367,7 +369,6 @@ fn redrive(jobs: &Jobs, args: &DlqRedriveArgs) -> Result<Exit> {
         opened.reader.load_items(items.iter().copied())?;
     }
     let job = opened.job();
-    selection.require_match(job, &items)?;
     if (items.is_empty() && !args.reduce) || args.dry_run {
         print_selected(job, selection, &items, false)?;
         return Ok(Exit::Done);
@@ -396,7 +397,6 @@ fn drop_letters(jobs: &Jobs, args: &DlqDropArgs) -> Result<Exit> {
     }
     args.confirmation.require("undaunted dlq drop")?;
     let (opened, mut items) = open(jobs, selection)?;
-    selection.require_match(opened.job(), &items)?;
     let id = opened.job().id();
     if !items.is_empty() {
         let letters = count(items.len(), "dead letter", "dead letters");

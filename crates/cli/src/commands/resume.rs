@@ -14,7 +14,7 @@ use undaunted_runner::journal;
 
 use crate::commands::check::{check_file_by, refusal};
 use crate::commands::run::{drive, ignore_broken_pipe, print_report, read_secrets};
-use crate::screen::diagnostics;
+use crate::screen::{diagnostics, plain};
 use crate::{CommandError, Exit, Jobs, Quietness, Result};
 
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(crate) fn run(jobs: &Jobs, args: &ResumeArgs) -> Result<Exit> {
     let known = jobs.known(&id)?;
     for sentence in &known.ignored {
         // The note says that records may be lost.
-        let _ = writeln!(io::stderr(), "note: {sentence}");
+        let _ = writeln!(io::stderr(), "note: {}", plain(sentence));
     }
     let job = &known.job;
     if job.stage.has_ended() {

@@ -19,7 +19,7 @@ use undaunted_store::Version;
 
 use super::run::{plan_file, submit};
 use crate::flag_values::whole_number;
-use crate::screen::{count, print};
+use crate::screen::{count, plain, print};
 use crate::{CommandError, Exit, Jobs, OpenedJob, Result, StoreUse};
 
 #[derive(Debug, Args)]
@@ -123,7 +123,7 @@ fn import_state(store: Option<&Path>, args: &StateImportArgs) -> Result<Exit> {
         breakers::restore(&*jobs.store, breaker, now)?;
     }
     for note in &imported.notes {
-        writeln!(io::stderr(), "note: {note}")?;
+        writeln!(io::stderr(), "note: {}", plain(note))?;
     }
     let view = ImportedView {
         job: job.id().to_owned(),

@@ -82,7 +82,7 @@ fn row(attempt: &AttemptView, rounds: bool) -> AttemptRow {
     let took = attempt.duration_ms.map(|took| measured(took.0));
     [
         plain(&attempt.item),
-        attempt.command.clone().unwrap_or_default(),
+        plain(attempt.command.as_deref().unwrap_or_default()),
         number,
         attempt.at.to_string(),
         took.unwrap_or_default(),

@@ -12,15 +12,15 @@ use super::{count, error_lines, plain, quoted, short};
 pub(crate) const SHOWN_NAMES: usize = 5;
 const WIDEST: usize = 90;
 
-fn command(attempt: &AttemptView) -> &str {
-    attempt.command.as_deref().unwrap_or_default()
+fn command(attempt: &AttemptView) -> String {
+    plain(attempt.command.as_deref().unwrap_or_default())
 }
 
 pub(crate) fn line(out: &mut impl Write, letter: &DeadLetterLine) -> io::Result<()> {
     let tried = match (&letter.command, letter.attempts) {
         (Some(command), 1..) => {
             let attempts = count(letter.attempts, "attempt", "attempts");
-            format!("{attempts} of {command}")
+            format!("{attempts} of {}", plain(command))
         }
         _ => "never tried".to_owned(),
     };

@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Serialize;
 use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Severity, Source, Span};
 
-use super::wants_colour;
+use super::{masked, plain, plain_lines, wants_colour};
 use crate::exit::wants_json;
 
 /// The most diagnostics that are printed.
@@ -44,15 +44,17 @@ fn drawn(renderer: &Renderer, source: &Source, problem: &Diagnostic) -> String {
         let clamp = |offset: usize| offset.saturating_sub(lines.start).min(text.len());
         clamp(range.start)..clamp(range.end)
     };
-    let mut snippet = Snippet::source(text).path(source.name()).line_start(number);
+    let (text, name) = (masked(text), plain(source.name()));
+    let mut snippet = Snippet::source(text).path(name).line_start(number);
     let primary = first_line(source, problem.span);
     snippet = snippet.annotation(AnnotationKind::Primary.span(within(primary)));
     if let Some((span, why)) = related {
-        snippet = snippet.annotation(AnnotationKind::Context.span(within(span.range())).label(why));
+        snippet = snippet.annotation(AnnotationKind::Context.span(within(span.range())).label(plain(why)));
     }
-    let mut group = level.primary_title(&problem.message).id(problem.code.word()).element(snippet);
+    let mut group =
+        level.primary_title(plain_lines(&problem.message)).id(problem.code.word()).element(snippet);
     if let Some(help) = &problem.help {
-        group = group.element(Level::HELP.message(help));
+        group = group.element(Level::HELP.message(plain_lines(help)));
     }
     renderer.render(&[group])
 }

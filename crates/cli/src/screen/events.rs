@@ -8,6 +8,7 @@ use undaunted_engine::view::EventView;
 
 use super::count;
 use super::duration::short as duration;
+use super::plain;
 
 const SHOWN_ELSEWHERE: &[&str] =
     &["seq", "at", "type", "item", "command", "attempt", "correlation_id", "index"];
@@ -21,12 +22,12 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
         let mut fields = event.fields().iter();
         fields.find_map(|(known, value)| (*known == name).then_some(value))
     };
-    let text = |name: &str| field(name).filter(|value| !value.is_null()).map(plain).unwrap_or_default();
+    let text = |name: &str| field(name).filter(|value| !value.is_null()).map(shown).unwrap_or_default();
     let item = match (field("item"), field("command")) {
         (Some(item), Some(command)) if item != command => {
-            format!("  {}, {}", plain(item), plain(command))
+            format!("  {}, {}", shown(item), shown(command))
         }
-        (Some(item), _) => format!("  {}", plain(item)),
+        (Some(item), _) => format!("  {}", shown(item)),
         _ => String::new(),
     };
     let attempt = match field("attempt") {
@@ -39,7 +40,7 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
         let is_hidden = SHOWN_ELSEWHERE.contains(name) || admitted && ADMISSION.contains(name);
         !is_hidden && !value.is_null()
     });
-    let rest: Vec<String> = rest.map(|(name, value)| format!("{name} {}", plain(value))).collect();
+    let rest: Vec<String> = rest.map(|(name, value)| format!("{name} {}", shown(value))).collect();
     let rest = shared(&field).unwrap_or_else(|| rest.join(", "));
     let rest = if rest.is_empty() { rest } else { format!("  {rest}") };
     writeln!(out, "{:>5}  {}  {:<18}{item}{attempt}{rest}", text("seq"), text("at"), text("type"))
@@ -47,7 +48,7 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
 
 /// The sentence of an event about a limit that items share.
 fn shared<'v>(field: &dyn Fn(&str) -> Option<&'v Value>) -> Option<String> {
-    let text = |name: &str| field(name).filter(|value| !value.is_null()).map(plain);
+    let text = |name: &str| field(name).filter(|value| !value.is_null()).map(shown);
     let or_none = |name: &str| text(name).unwrap_or_default();
     let or_zero = |name: &str| text(name).unwrap_or_else(|| "0".to_owned());
     Some(match text("type")?.as_str() {
@@ -127,7 +128,7 @@ fn of_breaker<'v>(
 fn changes(changes: &Value) -> String {
     let list = changes.as_array().map(Vec::as_slice).unwrap_or_default();
     let parts = list.iter().map(|change| {
-        let part = |name: &str| change.get(name).map(plain).unwrap_or_default();
+        let part = |name: &str| change.get(name).map(shown).unwrap_or_default();
         let setting = part("setting");
         let setting = setting.strip_prefix("breaker.").unwrap_or(&setting);
         format!("{setting} {} → {}", part("old"), part("new"))
@@ -135,10 +136,10 @@ fn changes(changes: &Value) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-fn plain(value: &Value) -> String {
+fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => short(text).escape_debug().to_string(),
-        other => other.to_string(),
+        Value::String(text) => plain(&short(text)),
+        other => plain(&other.to_string()),
     }
 }
 

@@ -99,7 +99,7 @@ fn show_step(out: &mut impl Write, step: &StepView) -> io::Result<()> {
     ];
     let many = many.iter().filter(|(number, _)| *number > 0);
     facts.extend(many.map(|(number, word)| format!("{number} {word}")));
-    writeln!(out, "  {:<10} {}", step.step, facts.join(", "))?;
+    writeln!(out, "  {:<10} {}", plain(&step.step), facts.join(", "))?;
     let named = |what: &'static str| {
         move |it: &MissingItem| format!("    {what}: {} ({})", plain(&it.item), it.reason)
     };

@@ -9,7 +9,7 @@ use serde::Serialize;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::history::PastAttempt;
 
-use super::json;
+use super::{json, plain};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -54,7 +54,7 @@ impl Label {
             1 => String::new(),
             round => format!(" of round {round}"),
         };
-        format!("{}{command}, attempt {}{round}", self.item, self.attempt)
+        plain(&format!("{}{command}, attempt {}{round}", self.item, self.attempt))
     }
 }
 

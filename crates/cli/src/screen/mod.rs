@@ -25,8 +25,8 @@ mod tests;
 pub(crate) mod timeline;
 mod words;
 
-pub(crate) use words::{count, json, plain, print, wants_colour};
+pub(crate) use words::{count, json, plain, plain_lines, print, wants_colour};
 
 use duration::{measured, short};
 use summary::error_lines;
-use words::{one_line, quoted};
+use words::{masked, one_line, quoted};

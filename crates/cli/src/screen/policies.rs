@@ -10,6 +10,8 @@ use undaunted_engine::workflow::{Command, CommandBreaker, ResolvedRetry, Source,
 use undaunted_policy::spelling::format_duration;
 use undaunted_policy::{RetryConfig, WhenOpen};
 
+use super::plain;
+
 struct CommandPolicy<'w> {
     step: &'w str,
     command: &'w str,
@@ -122,7 +124,7 @@ pub(super) const fn when_open(when_open: WhenOpen) -> &'static str {
 }
 
 fn breaker_row(out: &mut impl Write, breaker: &CommandBreaker) -> io::Result<()> {
-    let name = breaker.name.as_deref().unwrap_or("(origin of the request)");
+    let name = plain(breaker.name.as_deref().unwrap_or("(origin of the request)"));
     let settings = &breaker.settings;
     let open = format_duration(settings.recovery_timeout);
     let failures = match settings.failure_threshold {
@@ -169,8 +171,8 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
         }
         let line = one.span.map(|span| source.position(span).line);
         let place = line.map(|line| format!(" (line {line})"));
-        let step = if one.step == one.command { String::new() } else { format!("{}/", one.step) };
-        writeln!(out, "{step}{}{}", one.command, place.unwrap_or_default())?;
+        let step = if one.step == one.command { String::new() } else { format!("{}/", plain(one.step)) };
+        writeln!(out, "{step}{}{}", plain(one.command), place.unwrap_or_default())?;
         let settings = settings(source, one.retry);
         let once = one.retry.policy.terms().limits().attempts().retries() == Some(0);
         if once && one.retry.origins().next().is_none() {
@@ -193,7 +195,7 @@ fn rows(out: &mut impl Write, settings: &BTreeMap<String, SettingJson>) -> io::R
             table(out, rules, setting, settings)?;
             continue;
         }
-        let (value, origin) = (value_in_words(&setting.value), setting.origin());
+        let (value, origin) = (plain(&value_in_words(&setting.value)), setting.origin());
         writeln!(out, "  {name:<16} {value:<24} {origin}")?;
     }
     Ok(())
@@ -210,7 +212,7 @@ fn table(
     let usual = of_command.iter().map(|(name, setting)| (name.clone(), setting.value.clone()));
     let usual = Value::Object(usual.collect());
     for (number, written) in (1_usize..).zip(rules) {
-        writeln!(out, "    {number:>2}  {}", rule_in_words(written, &usual))?;
+        writeln!(out, "    {number:>2}  {}", plain(&rule_in_words(written, &usual)))?;
     }
     Ok(())
 }

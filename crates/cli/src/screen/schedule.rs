@@ -7,7 +7,7 @@ use serde::Serialize;
 use undaunted_engine::view::DelayView;
 use undaunted_policy::{PlannedRetry, Reason};
 
-use super::{count, short};
+use super::{count, plain, short};
 use crate::commands::schedule::RetryPlan;
 
 const BAR: usize = 30;
@@ -68,7 +68,7 @@ pub(crate) fn table(out: &mut impl Write, mut plan: RetryPlan, colour: bool) -> 
     let retries: Vec<PlannedRetry> = plan.schedule.by_ref().take(wanted).collect();
     let longest = retries.iter().map(|planned| planned.delay.drawn).max();
     if let Some(command) = &plan.command {
-        writeln!(out, "command {command}")?;
+        writeln!(out, "command {}", plain(command))?;
     }
     if let Some(longest) = longest {
         writeln!(out, "{:>5}  {:>9}  {:>9}  {:>9}  {:>9}", "retry", "computed", "capped", "delay", "spent")?;

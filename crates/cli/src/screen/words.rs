@@ -7,8 +7,8 @@ use serde::Serialize;
 use undaunted_engine::decide::describe_cause;
 use undaunted_engine::event::{StoredText, TimeLimit};
 use undaunted_engine::job::Job;
-use undaunted_engine::view::is_plain;
-pub(crate) use undaunted_engine::view::{address, quoted};
+pub(crate) use undaunted_engine::view::address;
+use undaunted_engine::view::{self, is_plain};
 use undaunted_policy::FailureCause;
 
 /// Prints a view as one line of JSON.
@@ -61,6 +61,11 @@ pub(crate) fn failure(
     }
 }
 
+/// A text as one word of a command to type. A name that would change what a terminal shows cannot be typed as shown.
+pub(crate) fn quoted(text: &str) -> String {
+    plain(&view::quoted(text))
+}
+
 /// The limits of retries and of attempts: ` of 3` and ` of 4`, both empty if retries are unlimited.
 pub(crate) fn bounds(retries: Option<u32>) -> (String, String) {
     let bounds = retries.map(|retries| {
@@ -94,6 +99,23 @@ pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
 /// An item as typed after its job.
 pub(crate) fn item_argument(name: &str, index: u32) -> String {
     address("", name, index).trim_start_matches('/').to_owned()
+}
+
+/// A text of several lines, each as [`plain`] writes it.
+pub(crate) fn plain_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(plain).collect();
+    lines.join("\n")
+}
+
+/// A text of the same length in bytes, for a printer that marks parts of it and escapes the control characters of ASCII itself.
+pub(crate) fn masked(text: &str) -> String {
+    let masked = |character: char| match character.len_utf8() {
+        _ if character.is_ascii_control() || is_plain(character) => character,
+        2 => '\u{bf}',
+        3 => '\u{fffd}',
+        _ => '\u{1f6ab}',
+    };
+    text.chars().map(masked).collect()
 }
 
 /// A text on one line, with control characters escaped.

@@ -13,6 +13,7 @@ mod explain;
 mod flaky;
 mod guides;
 mod home;
+mod hostile;
 mod inputs;
 mod json;
 mod logs;

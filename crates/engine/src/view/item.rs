@@ -196,14 +196,19 @@ pub fn address(job: &str, name: &str, index: u32) -> String {
     if name.chars().all(is_plain) { format!("{job}/{name}") } else { format!("{job}/#{index}") }
 }
 
-/// Whether a character can be printed: no control character, and no change of line or writing direction.
+/// Whether a character can be printed: no control character, no change of line or writing direction, and nothing
+/// that cannot be seen. Joiners are printed, because scripts and emoji need them.
 pub fn is_plain(character: char) -> bool {
     let changes_direction = matches!(
         character,
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
     );
     let ends_line = matches!(character, '\u{2028}' | '\u{2029}');
-    !character.is_control() && !changes_direction && !ends_line
+    let is_invisible = matches!(
+        character,
+        '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+    );
+    !character.is_control() && !changes_direction && !ends_line && !is_invisible
 }
 
 /// A text as one word of a shell.

@@ -76,7 +76,7 @@ fn deadline(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io::Result
 
 fn attempt(out: &mut impl Write, entry: &AttemptEntry, rounds: bool) -> io::Result<()> {
     let of = &entry.attempt;
-    let command = of.command.as_deref().unwrap_or_default();
+    let command = plain(of.command.as_deref().unwrap_or_default());
     if let Some(before) = entry.imported {
         let many = count(before, "attempt", "attempts");
         writeln!(out, "\n  {command}: {many} before the state was imported")?;
@@ -170,7 +170,7 @@ fn balances(out: &mut impl Write, of: &DecisionView, allowed: bool) -> io::Resul
 }
 
 fn stop(out: &mut impl Write, entry: &StopEntry) -> io::Result<()> {
-    let name = &entry.command;
+    let name = plain(&entry.command);
     writeln!(out, "\n  {name} stopped ({})", entry.reason)?;
     writeln!(out, "    at         {}", entry.at)?;
     let error = error_lines(&entry.error).join("\n               ");
@@ -215,14 +215,14 @@ fn refused(out: &mut impl Write, of: &DecisionView) -> io::Result<()> {
 fn handled(out: &mut impl Write, entry: &HandlerSuccessEntry) -> io::Result<()> {
     let then =
         if entry.again { "one more attempt" } else { "the item continues; the failure stays in the report" };
-    writeln!(out, "\n  {}: its `on_failure` handler succeeded", entry.command)?;
+    writeln!(out, "\n  {}: its `on_failure` handler succeeded", plain(&entry.command))?;
     writeln!(out, "    at         {}", entry.at)?;
     writeln!(out, "    decision   {then}")
 }
 
 fn held(out: &mut impl Write, entry: &HeldEntry) -> io::Result<()> {
     let breaker = plain(&entry.breaker);
-    writeln!(out, "\n  {} held by {breaker}", entry.command)?;
+    writeln!(out, "\n  {} held by {breaker}", plain(&entry.command))?;
     writeln!(out, "    at         {}", entry.at)?;
     let (phase, until) = match entry.until {
         Some(until) => ("open", format!("next probe at {until}")),
@@ -249,7 +249,7 @@ fn held(out: &mut impl Write, entry: &HeldEntry) -> io::Result<()> {
 fn released(out: &mut impl Write, entry: &ReleasedEntry) -> io::Result<()> {
     let breaker = plain(&entry.breaker);
     let time = measured(entry.held_ms.0);
-    let name = &entry.command;
+    let name = plain(&entry.command);
     writeln!(out, "\n  {name} released by {breaker} after {time}")?;
     writeln!(out, "    at         {}", entry.at)
 }
