@@ -1,7 +1,8 @@
 //! One HTTP/1 connection, over a socket or in memory.
 //!
 //! hyper answers a malformed head by itself and without a body, and says nothing when a head takes too long.
-//! [`JsonErrors`] lies between hyper and the socket and gives these errors the shape of all others.
+//! [`ClientStream`] lies between hyper and the socket and gives these errors the shape of all others. It also
+//! disconnects a client that takes nothing of its answer, for which hyper would wait for ever.
 
 use std::future::Future;
 use std::io;
@@ -15,7 +16,7 @@ use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 
 use crate::answer::error_body;
 use crate::listen::PermittedRoutes;
@@ -31,6 +32,8 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 pub(crate) struct ConnectionSettings {
     /// How long a head may take to arrive.
     pub(crate) head: Duration,
+    /// How long a client may take nothing of what is sent to it.
+    pub(crate) stall: Duration,
     /// The client has sent everything and still wants the answer.
     pub(crate) half_close: bool,
 }
@@ -48,7 +51,7 @@ pub(crate) async fn serve_connection<I>(
     let head = Some(settings.head);
     http.timer(TokioTimer::new()).header_read_timeout(head);
     http.max_buf_size(MAX_HEAD_BYTES).half_close(settings.half_close);
-    let io = TokioIo::new(JsonErrors::of(io));
+    let io = TokioIo::new(ClientStream::of(io, settings.stall));
     let mut connection = http.serve_connection(io, TowerToHyperService::new(routes)).with_upgrades();
     let ended = tokio::select! {
         ended = Pin::new(&mut connection) => Some(ended),
@@ -83,10 +86,13 @@ fn unanswered(error: &hyper::Error) -> Option<StatusCode> {
     }
 }
 
-/// Replaces the answers that hyper makes itself.
+/// Replaces the answers that hyper makes itself, and bounds how long sending may stall.
 #[derive(Debug)]
-struct JsonErrors<I> {
+struct ClientStream<I> {
     io: I,
+    patience: Duration,
+    /// Ends the wait for a client that takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
     /// What takes the place of an answer, as far as it is not sent yet.
     unsent: Vec<u8>,
     /// The last answer is under way.
@@ -95,9 +101,26 @@ struct JsonErrors<I> {
     is_upgraded: bool,
 }
 
-impl<I> JsonErrors<I> {
-    const fn of(io: I) -> Self {
-        Self { io, unsent: Vec::new(), is_last: false, is_upgraded: false }
+impl<I> ClientStream<I> {
+    const fn of(io: I, patience: Duration) -> Self {
+        let unsent = Vec::new();
+        Self { io, patience, stalled: None, unsent, is_last: false, is_upgraded: false }
+    }
+
+    /// Passes the outcome of a write on, unless the client has taken nothing for too long.
+    fn within_patience(
+        &mut self,
+        context: &mut Context<'_>,
+        sent: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if sent.is_ready() {
+            self.stalled = None;
+            return sent;
+        }
+        let patience = self.patience;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Sends this error, unless one was sent before.
@@ -121,10 +144,11 @@ impl<I> JsonErrors<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> JsonErrors<I> {
+impl<I: AsyncWrite + Unpin> ClientStream<I> {
     fn poll_unsent(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.unsent.is_empty() {
-            let sent = ready!(Pin::new(&mut self.io).poll_write(context, &self.unsent))?;
+            let sent = Pin::new(&mut self.io).poll_write(context, &self.unsent);
+            let sent = ready!(self.within_patience(context, sent))?;
             if sent == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -163,7 +187,7 @@ fn last_answer(status: StatusCode) -> Vec<u8> {
     .into_bytes()
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for JsonErrors<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for ClientStream<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -173,7 +197,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for JsonErrors<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for JsonErrors<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for ClientStream<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -183,7 +207,8 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for JsonErrors<I> {
         if self.takes(bytes) {
             return Poll::Ready(Ok(bytes.len()));
         }
-        Pin::new(&mut self.io).poll_write(context, bytes)
+        let sent = Pin::new(&mut self.io).poll_write(context, bytes);
+        self.within_patience(context, sent)
     }
 
     fn poll_write_vectored(
@@ -197,7 +222,8 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for JsonErrors<I> {
         {
             return Poll::Ready(Ok(only.len()));
         }
-        Pin::new(&mut self.io).poll_write_vectored(context, pieces)
+        let sent = Pin::new(&mut self.io).poll_write_vectored(context, pieces);
+        self.within_patience(context, sent)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -37,7 +37,7 @@ pub struct ListenLimits {
     pub body_pause: Duration,
     /// How long a body may take to arrive, and how long it may take until the request is answered.
     pub request: Duration,
-    /// How long sending an event to a follower may take.
+    /// How long sending an event to a follower may take, and how long a client may take nothing of an answer.
     pub event: Duration,
     /// How long open requests may take to finish when the listener ends.
     pub grace: Duration,

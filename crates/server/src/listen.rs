@@ -140,7 +140,7 @@ async fn accept(
         let Some(permit) = permit else { break };
         let reserve = permit.in_reserve();
         let routes = PermittedRoutes { routes: routes.clone(), permit };
-        let task = connections.spawn(serve(stream, routes, limits.header, ending.clone()));
+        let task = connections.spawn(serve(stream, routes, limits, ending.clone()));
         if let Some(reserve) = reserve {
             waiting.add(task, reserve);
         }
@@ -154,10 +154,10 @@ async fn accept(
     drop(tokio::time::timeout(limits.grace, all).await);
 }
 
-async fn serve(stream: TcpStream, routes: PermittedRoutes, head: Duration, mut ending: ListenerEnd) {
+async fn serve(stream: TcpStream, routes: PermittedRoutes, limits: ListenLimits, mut ending: ListenerEnd) {
     // Answers are small and whole; nothing is gained by waiting for more to send.
     drop(stream.set_nodelay(true));
-    let settings = ConnectionSettings { head, half_close: false };
+    let settings = ConnectionSettings { head: limits.header, stall: limits.event, half_close: false };
     serve_connection(stream, routes, settings, async move { ending.reached().await }).await;
 }
 

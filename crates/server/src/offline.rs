@@ -65,7 +65,8 @@ impl OfflineServer<'_> {
         let permit = self.runtime.block_on(self.room.enter(&mut others, mpsc::channel(1).0))?;
         let routes = PermittedRoutes { routes: self.routes.clone(), permit };
         let (near, far) = duplex(BUFFER_BYTES);
-        let settings = ConnectionSettings { head: self.limits.header, half_close: true };
+        let settings =
+            ConnectionSettings { head: self.limits.header, stall: self.limits.event, half_close: true };
         let connection = serve_connection(far, routes, settings, std::future::pending());
         let (mut reading, mut writing) = split(near);
         let talk = async {

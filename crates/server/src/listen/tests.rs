@@ -159,6 +159,31 @@ fn the_bytes_of_all_bodies_together_are_bounded() {
 }
 
 #[test]
+fn a_client_that_does_not_read_its_answer_is_disconnected() {
+    let large = async || "x".repeat(64 << 20);
+    let routes = Router::new().route("/large", get(large)).fallback_service(counting());
+    let limits =
+        ListenLimits { connections: 1, event: Duration::from_millis(200), ..ListenLimits::default() };
+    let server = listen(limits, routes);
+    let mut unread = sent(&server, &request("GET", "/large", LOCAL, ""));
+    // It takes the only connection for as long as it lasts.
+    while say(server.address(), &request("GET", "/now", LOCAL, "")).0 != 200 {
+        std::thread::yield_now();
+    }
+    let mut answer = Vec::new();
+    let _ = unread.read_to_end(&mut answer);
+    assert!(answer.len() < 64 << 20);
+    // One that reads slowly gets everything.
+    let mut slow = sent(&server, &request("GET", "/large", LOCAL, ""));
+    let mut read = 0;
+    let mut piece = vec![0; 1 << 20];
+    while let Ok(more @ 1..) = slow.read(&mut piece) {
+        read += more;
+    }
+    assert!(read > 64 << 20);
+}
+
+#[test]
 fn a_malformed_head_gets_an_error_in_json() {
     let limits = ListenLimits { header: Duration::from_millis(300), ..ListenLimits::default() };
     let server = listen(limits, counting());
