@@ -81,6 +81,22 @@ fn a_job_past_its_deadline_has_failed_and_nothing_of_it_runs() {
     sandbox.lawful_events();
 }
 
+#[test]
+fn an_input_command_that_the_deadline_ends_leaves_its_error() {
+    let (_, report) = Sandbox::run_workflow(
+        "
+deadline: 1s
+mode: mapreduce
+map:
+  input: {shell: echo no route >&2; exec sleep 1000}
+  agent_template: [{shell: a}]
+",
+        1,
+    );
+    let error = "the input command failed: timed out after 1s (deadline): no route";
+    assert_fields!(report, {"reason": "deadline", "error": error});
+}
+
 /// Item 1 runs until the deadline, and the others never start.
 const CUT_OFF: &str = "
 deadline: 3s

@@ -65,12 +65,12 @@ struct FailedEnd<'e> {
 fn exceeded_limit(draft: &EventDraft<'_>, end: &AttemptEnd) -> Option<TimeLimit> {
     let job = draft.job;
     let cause = end.failure?;
-    if cause == FailureCause::Interrupted && job.stops_at_deadline() {
-        return Some(TimeLimit::new(TimeLimitKind::Deadline, job.workflow().deadline?));
-    }
-    let (until, limit) = job.starts.limits.get(&end.start)?;
-    // A connection may time out by itself, before any limit of ours.
-    (cause == FailureCause::Timeout && *until <= draft.now).then_some(*limit)
+    let own = || {
+        let (until, limit) = job.starts.limits.get(&end.start)?;
+        // A connection may time out by itself, before any limit of ours.
+        (cause == FailureCause::Timeout && *until <= draft.now).then_some(*limit)
+    };
+    job.deadline_that_ended(cause).or_else(own)
 }
 
 /// Records that the target has accepted an attempt, whose result is awaited until a deadline.

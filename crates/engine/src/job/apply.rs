@@ -86,8 +86,9 @@ impl Job {
             StepEvent::ItemsRead { step, items, last, .. } => self.items_read(*step, items, *last),
             StepEvent::InputFailed { step, reason, error, .. } => {
                 self.close(*step, StepStage::Failed);
-                // An input command that was ended by a cancellation did not fail the job.
-                if self.failures.stopped.is_none() {
+                // An input command that was ended by a cancellation did not fail the job. One that the deadline ended
+                // has the error to show.
+                if self.failures.stopped.is_none() || *reason == Reason::Deadline {
                     self.note_failure(*step, *reason, error);
                 }
             }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use undaunted_policy::{Reason, Timestamp};
+use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use super::item::ActiveItem;
 use super::state::Job;
@@ -33,6 +33,13 @@ impl Job {
     /// Whether the job's deadline has ended it, or is about to.
     pub(crate) fn stops_at_deadline(&self) -> bool {
         self.failures.stopped == Some(Reason::Deadline)
+    }
+
+    /// The deadline, if it made the job end an attempt or an input command.
+    pub fn deadline_that_ended(&self, cause: FailureCause) -> Option<TimeLimit> {
+        let ended = cause == FailureCause::Interrupted && self.stops_at_deadline();
+        let allowed = self.workflow().deadline.filter(|_| ended)?;
+        Some(TimeLimit::new(TimeLimitKind::Deadline, allowed))
     }
 
     pub fn item_limit(&self, step: StepId) -> Option<Duration> {

@@ -136,7 +136,8 @@ impl JobDriver<'_> {
         self.executors.ended(start);
         if let Some(step) = self.input_of(start) {
             if let Some(map) = self.job.plan().map(step) {
-                let read = of_command(step, map, &end);
+                let limit = end.failure.and_then(|cause| self.job.deadline_that_ended(cause));
+                let read = of_command(step, map, &end, limit);
                 self.items_read(step, &read);
             }
             return;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use undaunted_engine::decide::describe_cause;
-use undaunted_engine::event::NewItem;
+use undaunted_engine::event::{NewItem, TimeLimit};
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::workflow::Map;
@@ -58,18 +58,19 @@ pub fn items_of_file(map: &Map, path: &str, read: impl FnOnce(&Path) -> io::Resu
 }
 
 /// The engine's input after the end of a command that produces items.
-pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
+pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd, limit: Option<TimeLimit>) -> Input {
     let Some(cause) = end.failure else {
         let output = end.output.as_deref().unwrap_or_default();
         return of_items(step, items_of(map, "from the command", output.as_bytes()));
     };
-    let reason = match (describe_cause(cause, None), end.error.as_str()) {
+    let reason = match (describe_cause(cause, limit), end.error.as_str()) {
         (cause, "") => cause,
         (cause, error) => format!("{cause}: {error}"),
     };
     Input::InputFailed {
         step,
         reason: match cause {
+            FailureCause::Interrupted if limit.is_some() => Reason::Deadline,
             FailureCause::Interrupted => Reason::Interrupted,
             _ => Reason::Attempts,
         },
