@@ -57,8 +57,8 @@ fn a_missing_folder_is_created_and_private() {
             }
         }
     }
-    // The database, its log, the index of the log, the opening lock, one owner, one snapshot.
-    assert_eq!(files, 6);
+    // The database, its log, the index of the log, the opening lock, one owner, one snapshot, the reserve.
+    assert_eq!(files, 7);
 }
 
 #[test]
@@ -292,6 +292,32 @@ fn a_full_disk_gets_room_by_removing_and_compacting() {
     let store = SqliteStore::open_for_removing(disk.path()).unwrap();
     let claim = store.claim(&job()).unwrap();
     store.remove(&job(), claim.epoch).unwrap();
+}
+
+#[test]
+fn a_disk_that_the_store_itself_has_filled_gets_room_by_removing() {
+    let Some(disk) = Mount::new("size=8m") else {
+        eprintln!("skipped: a small disk cannot be mounted here (needs root)");
+        return;
+    };
+    let store = SqliteStore::open(disk.path()).unwrap();
+    let mut version = 0;
+    while store.append(append(version, 20_000)).is_ok() {
+        version += 1;
+    }
+    drop(store);
+    for size in [4096, 1] {
+        let mut filler =
+            fs::File::options().create(true).append(true).open(disk.path().join("filler")).unwrap();
+        while filler.write_all(&vec![1; size]).is_ok() {}
+    }
+    let store = SqliteStore::open_for_removing(disk.path()).unwrap();
+    let claim = store.claim(&job()).unwrap();
+    store.remove(&job(), claim.epoch).unwrap();
+    store.compact().unwrap();
+    drop(store);
+    let store = SqliteStore::open(disk.path()).unwrap();
+    store.append(append(0, 1 << 20)).unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! commits: early if no task is waiting, and in any case before the log becomes long. The length is an
 //! estimate of what this process has written; other processes estimate their own share.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
@@ -74,23 +74,29 @@ pub(super) fn truncate_log(connection: &Connection, patience: Duration) -> rusql
 
 /// Rewrites the database without the pages of removed data, and truncates the log.
 ///
-/// Rewriting needs room for the log and for a temporary file. On a full disk the log is truncated first, and the
-/// temporary file is kept in memory; if there is still no room, truncating the log is all that can be done.
+/// Rewriting needs room for the log and for a temporary file. On a full disk the reserve is given up, the log is
+/// truncated first, and the temporary file is kept in memory; if there is still no room, truncating the log is all
+/// that can be done.
 pub(super) fn vacuum(
     [connection, other]: [&Connection; 2],
     database: &Path,
+    reserve: &Path,
     patience: Duration,
 ) -> rusqlite::Result<()> {
     let rewritten = connection.execute_batch("VACUUM").and_then(|()| truncate_log(connection, patience));
     if !rewritten.as_ref().is_err_and(classify::is_disk_full) {
         return rewritten;
     }
+    // If it cannot be removed, there is less room.
+    drop(fs::remove_file(reserve));
     drop_unused_log([connection, other], database)?;
-    truncate_log(connection, patience)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    match connection.execute_batch("VACUUM") {
-        Err(error) if classify::is_disk_full(&error) => {}
-        rewritten => rewritten?,
+    // Either may need the room that the other one makes.
+    let truncated = truncate_log(connection, patience);
+    match (connection.execute_batch("VACUUM"), truncated) {
+        (Err(error), Ok(())) if classify::is_disk_full(&error) => {}
+        (Ok(()), Err(error)) if classify::is_disk_full(&error) => {}
+        (rewritten, truncated) => rewritten.and(truncated)?,
     }
     truncate_log(connection, patience)
 }
@@ -98,7 +104,7 @@ pub(super) fn vacuum(
 /// Drops the part of the log that was preallocated and is not used. Unlike a checkpoint, which may have to make the
 /// database longer, this needs no room.
 fn drop_unused_log([writer, other]: [&Connection; 2], database: &Path) -> rusqlite::Result<()> {
-    // Nobody else writes in the meantime. SQLite refuses checkpoints to the connection that holds the lock.
+    // Until the rollback no other connection writes. SQLite refuses checkpoints to the connection that holds the lock.
     let lock = Transaction::new_unchecked(writer, TransactionBehavior::Immediate)?;
     let pages: i64 = other.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
     if let Ok(pages) = u64::try_from(pages)

@@ -1,7 +1,7 @@
 //! The folder of a store: created if it is missing, private, on a local disk.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -16,7 +16,12 @@ pub(super) struct StoreFolder {
     pub(super) database: PathBuf,
     pub(super) owners: PathBuf,
     pub(super) snapshots: PathBuf,
+    /// A file that is given up to remove data when the disk is full.
+    pub(super) reserve: PathBuf,
 }
+
+/// The log of a removal, even if the existing log is used up.
+const RESERVED: usize = 256 << 10;
 
 /// Held while a store is opened, so that one process at a time creates a store or removes the files of dead
 /// owners.
@@ -33,6 +38,17 @@ impl StoreFolder {
             database: Self::database_in(path),
             owners: path.join("owners"),
             snapshots: path.join("snapshots"),
+            reserve: path.join("reserve"),
+        }
+    }
+
+    /// Creates the reserve if it is missing and the disk has room for it.
+    pub(super) fn keep_reserve(&self) {
+        if !self.reserve.exists()
+            && let Ok(mut file) = private_file(&self.reserve)
+            && file.write_all(&vec![0; RESERVED]).is_err()
+        {
+            drop(std::fs::remove_file(&self.reserve));
         }
     }
 

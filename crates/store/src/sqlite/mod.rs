@@ -2,7 +2,7 @@
 //!
 //! `undaunted.db` holds the journals, in SQLite's WAL mode with a sync for every commit; any SQLite tool
 //! opens it. Next to it are `owners/`, with one locked file for each open handle, and `snapshots/`, which may
-//! be deleted. Decision 0007 gives the reasons.
+//! be deleted; `reserve` is room for removing data on a full disk. Decision 0007 gives the reasons.
 
 mod checkpoint;
 mod classify;

@@ -46,12 +46,13 @@ INSERT INTO counters VALUES ('epoch', 0), ('request', 0);
 ";
 
 /// Opens the database of a store, creating its tables if it is empty. `was_closed` means that every earlier
-/// handle was closed properly.
+/// handle was closed properly, `removes` that the handle is for removing, also on a full disk.
 pub(super) fn open_first(
     path: &Path,
     patience: Duration,
     mode: ConnectionMode,
     was_closed: bool,
+    removes: bool,
 ) -> Result<Connection, StoreError> {
     let about = |error| about(path, patience, error);
     let connection = mode.open(path, patience).map_err(about)?;
@@ -73,7 +74,7 @@ pub(super) fn open_first(
     if !was_closed || checkpoint::log_is_long(&connection).map_err(about)? {
         match checkpoint::run_passive(&connection) {
             // The commits stay in the log, and the changes that make room are written there too.
-            Err(error) if mode == ConnectionMode::Exclusive && classify::is_disk_full(&error) => {}
+            Err(error) if removes && classify::is_disk_full(&error) => {}
             moved => moved.map_err(about)?,
         }
     }

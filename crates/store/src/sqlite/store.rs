@@ -55,7 +55,9 @@ impl SqliteStore {
     }
 
     pub fn open_with(folder: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
-        Self::open_in(folder, options.patience, |_| Ok(ConnectionMode::Shared))
+        let store = Self::open_in(folder, options.patience, |_| Ok(ConnectionMode::Shared), false)?;
+        store.folder.keep_reserve();
+        Ok(store)
     }
 
     /// Opens an existing store to remove data from it. On a full disk, where sharing the store would need room,
@@ -65,10 +67,11 @@ impl SqliteStore {
     pub fn open_for_removing(folder: &Path) -> Result<Self, StoreError> {
         let patience = SqliteOptions::default().patience;
         StoreFolder::existing(folder)?;
-        Self::open_in(folder, patience, |database| {
+        let mode = |database: &Path| {
             let about = |error| schema::about(database, patience, error);
             ConnectionMode::for_removing(database, patience).map_err(about)
-        })
+        };
+        Self::open_in(folder, patience, mode, true)
     }
 
     /// Opens an existing store for reading: it creates and changes nothing, needs no room on the disk, and works
@@ -95,18 +98,19 @@ impl SqliteStore {
         folder: &Path,
         patience: Duration,
         mode: impl FnOnce(&Path) -> Result<ConnectionMode, StoreError>,
+        removes: bool,
     ) -> Result<Self, StoreError> {
         let (folder, opening) = StoreFolder::prepare(folder, patience)?;
         let was_closed = owners::were_all_closed(&folder.owners, &opening);
         let mode = mode(&folder.database)?;
-        let connection = schema::open_first(&folder.database, patience, mode, was_closed)?;
+        let connection = schema::open_first(&folder.database, patience, mode, was_closed, removes)?;
         let about = |error| classify::of_database(&folder.database, patience, error);
         let name =
             connection.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0)).map_err(about)?;
         let broken = Arc::new(OnceLock::new());
         let owner_file = OwnerFile::create(&folder.owners, name, Arc::clone(&broken), &opening)?;
         Ok(Self {
-            writer: Some(Writer::start(connection, &folder, patience, Arc::clone(&broken))?),
+            writer: Some(Writer::start(connection, &folder, patience, Arc::clone(&broken), removes)?),
             readers: Arc::new(ReadConnections::new(folder.database.clone(), mode, patience)),
             questions: Mutex::new(None),
             pulse: Mutex::new(None),
@@ -344,7 +348,8 @@ impl Store for SqliteStore {
         let before = size();
         let [connection, other] = [self.readers.open()?, self.readers.open()?];
         let database = &self.folder.database;
-        let rewritten = checkpoint::vacuum([&connection, &other], database, self.patience);
+        let rewritten =
+            checkpoint::vacuum([&connection, &other], database, &self.folder.reserve, self.patience);
         self.readers.classified(rewritten)?;
         Ok([before, size()])
     }

@@ -3,6 +3,7 @@
 //! Group commit: all changes that arrive during a commit share the next one, so a thousand changes wait for one
 //! sync.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -38,6 +39,7 @@ impl Writer {
         folder: &StoreFolder,
         patience: Duration,
         broken: Broken,
+        uses_reserve: bool,
     ) -> Result<Self, StoreError> {
         let (tasks, arrived) = mpsc::channel();
         // `begin` waits instead.
@@ -52,6 +54,7 @@ impl Writer {
             owners: folder.owners.clone(),
             patience,
             broken,
+            reserve: uses_reserve.then(|| folder.reserve.clone()),
         };
         let thread = thread::Builder::new()
             .name("undaunted-store".to_owned())
@@ -95,6 +98,8 @@ struct WriterThread {
     owners: PathBuf,
     patience: Duration,
     broken: Broken,
+    /// What a handle for removing may give up, until it has.
+    reserve: Option<PathBuf>,
 }
 
 impl WriterThread {
@@ -137,11 +142,13 @@ impl WriterThread {
 
     fn write(&mut self, mut group: Group) {
         let mut written = self.transact(&mut group);
-        if let Err(CommitFailure::Refused(error)) = &written
-            && classify::is_disk_full(error)
-            && self.checkpoint()
+        // The log cannot grow. After a checkpoint it is written from its beginning again.
+        if is_disk_full(&written) && self.checkpoint() {
+            written = self.transact(&mut group);
+        }
+        if is_disk_full(&written)
+            && self.reserve.take().is_some_and(|reserve| fs::remove_file(reserve).is_ok())
         {
-            // The log cannot grow, but now it can be written from its beginning again.
             written = self.transact(&mut group);
         }
         match written {
@@ -253,6 +260,10 @@ enum CommitFailure {
     Refused(rusqlite::Error),
     /// It is unknown whether the transaction was committed.
     UnknownFate(rusqlite::Error),
+}
+
+fn is_disk_full(written: &Result<(), CommitFailure>) -> bool {
+    matches!(written, Err(CommitFailure::Refused(error)) if classify::is_disk_full(error))
 }
 
 fn durability(group: &Group) -> Durability {
