@@ -102,7 +102,7 @@ const EVENTS: &str = "job_submitted, job_resumed, step_started, items_read, inpu
     step_failed, job_completed, job_failed, job_cancelled, job_suspended, policy_changed, state_imported, \
     job_redriven, item_redriven, item_dropped, job_paused, job_unpaused, pool_topped_up, held, released, \
     breaker_opened, breaker_half_opened, breaker_closed, breaker_configured, completion_reached, late_result, \
-    step_skipped, step_unreachable, attribute_set, attempt_accepted";
+    step_skipped, step_unreachable, attribute_set, attempt_accepted, result_arrived";
 
 #[test]
 fn a_run_meets_every_kind_of_record() {

@@ -267,6 +267,7 @@ impl OutputPrinter {
             Event::Item(
                 ItemEvent::AttemptStarted(_)
                 | ItemEvent::AttemptAccepted { .. }
+                | ItemEvent::ResultArrived(_)
                 | ItemEvent::RetryScheduled(_)
                 | ItemEvent::CommandStopped(_)
                 | ItemEvent::CommandRepeated { .. }
@@ -351,6 +352,7 @@ fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemI
             | ItemEvent::AttemptSucceeded(_)
             | ItemEvent::AttemptFailed(_)
             | ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::ResultArrived(_)
             | ItemEvent::RetryScheduled(_)
             | ItemEvent::CommandStopped(_)
             | ItemEvent::CommandRepeated { .. }

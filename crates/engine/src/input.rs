@@ -25,6 +25,12 @@ pub enum Input {
     Accepted {
         start: StartId,
     },
+    /// The result of an earlier attempt has arrived while its item waits for a retry.
+    ResultArrived {
+        item: ItemId,
+        /// The output, or the failure that the target reports.
+        result: Result<String, String>,
+    },
     ItemsRead {
         step: StepId,
         items: Vec<NewItem>,

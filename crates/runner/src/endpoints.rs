@@ -50,6 +50,13 @@ impl Endpoints {
         };
         self.patterns.iter().any(|pattern| pattern.allows(&url))
     }
+
+    /// Whether some address with the scheme, host and port of this one is allowed, for an address whose path
+    /// is not known yet.
+    pub fn may_allow(&self, url: &str) -> bool {
+        let has_origin = |url: &Url| self.patterns.iter().any(|pattern| pattern.allows_origin(url));
+        self.patterns.is_empty() || Url::parse(url).is_ok_and(|url| has_origin(&url))
+    }
 }
 
 impl EndpointPattern {
@@ -91,12 +98,15 @@ impl EndpointPattern {
     }
 
     fn allows(&self, url: &Url) -> bool {
+        self.allows_origin(url) && self.allows_path(url.path())
+    }
+
+    fn allows_origin(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default();
         matches(&self.scheme, url.scheme())
             && matches(&self.host, host)
             && (self.port.is_none() || self.port == port)
-            && self.allows_path(url.path())
     }
 
     fn allows_path(&self, path: &str) -> bool {

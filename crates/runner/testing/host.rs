@@ -1,7 +1,8 @@
 //! A process that runs flows, to be killed by tests of this crate. Not part of any product.
 //!
 //! `test-host FOLDER` opens the store in the folder. Every line of its input is a request and is answered by
-//! a line: `{"start": {"id", "goals", "init"}}` or `"recover"`. It runs until its input ends, or until it is
+//! a line: `{"start": {"id", "goals", "init"}}`, `{"deliver": {"flow", "step", "token", "result"}}` or
+//! `"recover"`. It runs until its input ends, or until it is
 //! killed.
 
 use std::error::Error;
@@ -18,6 +19,7 @@ use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{FlowHost, FlowSubmission, HostSettings};
 use undaunted_runner::folder::LocalFolder;
 use undaunted_runner::machine::LocalMachine;
+use undaunted_runner::request::ArrivedResult;
 use undaunted_store::{SqliteStore, Store};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -58,6 +60,18 @@ fn answer(host: &FlowHost, asked: &Value) -> Value {
             Ok(found) => json!({"resumed": found.resumed, "owned": found.owned}),
             Err(error) => json!({"error": error.to_string()}),
         },
+        _ if asked.get("deliver").is_some() => {
+            let text = |key: &str| {
+                let found = asked.get("deliver").and_then(|asked| asked.get(key)?.as_str());
+                found.unwrap_or_default().to_owned()
+            };
+            let arrived =
+                ArrivedResult { step: text("step"), token: text("token"), result: Ok(text("result")) };
+            match host.deliver(&text("flow"), &arrived) {
+                Some(outcome) => json!({"delivered": format!("{outcome:?}")}),
+                None => json!({"error": "not delivered"}),
+            }
+        }
         _ => match host.start(&wanted(&asked["start"])) {
             Ok(begun) => json!({"begun": format!("{begun:?}")}),
             Err(error) => json!({"error": error.to_string()}),

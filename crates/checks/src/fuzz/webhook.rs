@@ -38,8 +38,13 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
         StepResult::Failed(error) => Err(error),
         StepResult::Unreadable(_) => return outcomes,
     };
-    if let TokenStatus::Running(start) = found {
-        check_arrival(flow, start, &result);
+    let input = match found {
+        TokenStatus::Running(start) => Some(end_of(start, &result)),
+        TokenStatus::Waiting(item) => Some(Input::ResultArrived { item, result: result.clone() }),
+        TokenStatus::Expired | TokenStatus::Unknown => None,
+    };
+    if let Some(input) = input {
+        check_arrival(flow, &input);
         outcomes.insert("arrived");
     }
     let arrived = ArrivedResult { step: step.to_owned(), token: token.to_owned(), result };
@@ -93,26 +98,30 @@ fn token_word(flow: &WaitingFlow, step: &str, token: &str, found: TokenStatus) -
     uphold("a token is known if it was given out", same, &(step, token, found));
     match found {
         TokenStatus::Running(_) => "running",
-        TokenStatus::Waiting => "waiting",
+        TokenStatus::Waiting(_) => "waiting",
         TokenStatus::Expired => "over",
         TokenStatus::Unknown => "nowhere",
     }
 }
 
-/// A result is recorded lawfully.
-fn check_arrival(flow: &WaitingFlow, start: StartId, result: &Result<String, String>) {
-    let end = AttemptEnd {
+/// The end of a running attempt with this result.
+fn end_of(start: StartId, result: &Result<String, String>) -> Input {
+    Input::Ended(Box::new(AttemptEnd {
         start,
         failure: result.is_err().then_some(FailureCause::Refused),
         output: result.as_ref().ok().cloned(),
         error: result.as_ref().err().cloned().unwrap_or_default(),
         took: Duration::from_secs(1),
         ..AttemptEnd::default()
-    };
+    }))
+}
+
+/// A result is recorded lawfully.
+fn check_arrival(flow: &WaitingFlow, input: &Input) {
     let mut told = flow.job.clone();
     let now = told.times.last_at.after(Duration::from_secs(1));
-    let records = react(&mut told, &Input::Ended(Box::new(end)), now).records;
-    uphold("a result has consequences", !records.is_empty(), &result);
+    let records = react(&mut told, input, now).records;
+    uphold("a result has consequences", !records.is_empty(), input);
     let mut folded = flow.job.clone();
     for record in &records {
         let broken = violations_by_record(&folded, record);

@@ -65,6 +65,10 @@ impl EventLedger {
             Event::Item(ItemEvent::CommandStopped(stopped)) => {
                 let of = stopped.of;
                 self.due.remove(&of.item());
+                if stopped.handler.is_some() {
+                    // The commands of a handler begin anew in each of its rounds.
+                    self.spent.retain(|(item, _), _| *item != of.item());
+                }
                 self.check_not_settled(of.item(), &mut violations);
             }
             Event::Item(ItemEvent::CommandRepeated { of }) => {
@@ -111,7 +115,7 @@ impl EventLedger {
             violations.push(format!("start {} is recorded twice", started.start));
         }
         if of.attempt.0 == 1 {
-            // The commands of a handler begin anew in each of its rounds.
+            // A redrive begins anew.
             self.spent.remove(&(of.item(), of.command));
         }
         if let Some(due) = self.due.remove(&place)

@@ -233,6 +233,10 @@ fn lost_result(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
             owed.remove(&done.of.item());
             None
         }
+        Event::Item(ItemEvent::ResultArrived(arrived)) if arrived.error.is_none() => {
+            owed.remove(&arrived.of.item());
+            None
+        }
         Event::Item(ItemEvent::DeadLettered { of, reason, .. }) => {
             let in_vain = matches!(reason, Reason::Deadline | Reason::Cancelled | Reason::Tolerance);
             let lost = owed.remove(&of.item()) && !in_vain;

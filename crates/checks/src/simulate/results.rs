@@ -39,12 +39,13 @@ impl SentResult {
 }
 
 impl SimWorld {
-    /// Whether the attempt of a result runs, by the journal.
+    /// Whether the item of a result waits for it or for a retry, by the journal.
     fn is_awaited(&self, result: &SentResult) -> bool {
         let seen = self.oracle.jobs.get(&result.job);
         let seen = seen.and_then(|seen| seen.job.as_ref());
         seen.is_some_and(|seen| {
-            matches!(find_token(seen, &result.step, &result.token), TokenStatus::Running(_))
+            let found = find_token(seen, &result.step, &result.token);
+            matches!(found, TokenStatus::Running(_) | TokenStatus::Waiting(_))
         })
     }
 

@@ -68,15 +68,23 @@ fn a_handler_with_rounds_gives_the_command_one_more_attempt_each() {
   on_failure:
     max_attempts: 3
     commands:
-      - shell: echo fix >> log; test $(grep -c fix log) -lt 2 || touch fixed
+      - shell: echo fix $UNDAUNTED_ATTEMPT $UNDAUNTED_RECEIPT_TOKEN >> log; test $(grep -c fix log) -lt 2 || touch fixed
 ",
         0,
     );
     let log = sandbox.lines("log");
     let words: Vec<&str> = log.iter().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(words, ["work", "work", "fix", "work", "fix", "work"]);
-    let tokens: Vec<_> = log.iter().filter_map(|line| line.split(' ').nth(2)).collect();
+    let of = |word: &str, number: usize| -> Vec<&str> {
+        let lines = log.iter().filter(|line| line.starts_with(word));
+        lines.map(|line| line.split(' ').nth(number).unwrap()).collect()
+    };
+    assert_eq!((of("work", 1), of("fix", 1)), (vec!["1", "2", "3", "4"], vec!["1", "2"]));
+    let tokens = of("work", 2);
     assert!(tokens.iter().all(|token| token == &tokens[0]), "{tokens:?}");
+    // Each round of the handler is work of its own.
+    let rounds = of("fix", 2);
+    assert_ne!(rounds[0], rounds[1]);
     assert_eq!(report["attempts"], 4);
     sandbox.lawful_events();
 }

@@ -72,7 +72,7 @@ pub(crate) fn count_outcomes(events: &[Value], outcome: &str) -> usize {
 }
 
 /// The laws of every history, however often a process was killed: events are numbered; attempts of a
-/// command are numbered one by one, each starts once, ends at most once, and never overlaps another;
+/// command are numbered one by one, those of a handler over all its rounds; each starts once, ends at most once, and never overlaps another;
 /// no retry starts before it is due; no event follows the end.
 #[track_caller]
 pub(crate) fn assert_lawful(events: &[Value]) {
@@ -105,11 +105,6 @@ pub(crate) fn assert_lawful(events: &[Value]) {
             }
             "attempt_succeeded" | "attempt_failed" => {
                 assert_eq!(open.remove(&of), attempt, "only a running attempt can end: {event}");
-            }
-            "command_stopped" => {
-                // The attempts of its handler are numbered from 1 in every round.
-                let item = of.0.clone();
-                attempts.retain(|(of, command), _| of != &item || !command.starts_with("on_"));
             }
             "retry_scheduled" => {
                 due.insert(of, text(&event["due_at"]));

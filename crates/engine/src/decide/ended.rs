@@ -15,12 +15,12 @@ use super::hold::hold_by_rule;
 use super::words;
 use crate::capture;
 use crate::event::{
-    AttemptFailed, AttemptId, AttemptSucceeded, ItemEvent, JobEvent, RetryArithmetic, RetryScheduled,
-    TimeLimit, TimeLimitKind,
+    AttemptFailed, AttemptId, AttemptSucceeded, ItemEvent, JobEvent, ResultArrived, RetryArithmetic,
+    RetryScheduled, TimeLimit, TimeLimitKind,
 };
-use crate::id::StartId;
+use crate::id::{ItemId, StartId};
 use crate::input::AttemptEnd;
-use crate::job::{ActiveItem, JobStage};
+use crate::job::{ActiveItem, Activity, JobStage};
 use crate::mutant::{self, Mutant};
 use crate::plan::Successor;
 use crate::workflow::{Command, OnInterrupt};
@@ -97,6 +97,27 @@ pub(super) fn expire(draft: &mut EventDraft<'_>) {
             ..AttemptEnd::default()
         },
     );
+}
+
+/// Answers a result that arrives while its item waits for a retry: it counts, and no further attempt is made.
+pub(super) fn result_arrived(draft: &mut EventDraft<'_>, item: ItemId, result: &Result<String, String>) {
+    let job = draft.job;
+    let waits = |active: &&ActiveItem| match active.activity {
+        Activity::Waiting(_) | Activity::Held => active.attempts > 0,
+        Activity::Running(_) | Activity::Undecided => false,
+    };
+    let Some(active) = job.active(item).filter(waits) else { return };
+    let of = active.last_attempt(item);
+    let error = result.as_ref().err().map(|error| draft.text(error));
+    let output = result.as_ref().ok().cloned();
+    draft.push(ItemEvent::ResultArrived(Box::new(ResultArrived { of, output, error })));
+    match result {
+        Ok(_) => finish(draft, of, active, Successor::Item),
+        Err(error) => {
+            let error = words::of_failure(FailureCause::Refused, None, error);
+            stop(draft, of, active, &Stop::because(Reason::Permanent, error));
+        }
+    }
 }
 
 fn capture_error(command: &Command, end: &AttemptEnd) -> Option<String> {

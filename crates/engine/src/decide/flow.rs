@@ -12,7 +12,7 @@ use crate::job::{Job, StepStage, StepState};
 
 pub(super) fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     if job.has_missed_a_goal() {
-        return give_up(job);
+        return give_up(job, now);
     }
     for (step, state) in job.open_steps() {
         let events = match state.stage {
@@ -36,13 +36,23 @@ pub(super) fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     Vec::new()
 }
 
-/// Ends a flow that has missed a goal: starts nothing new and lets attempts finish.
-fn give_up(job: &Job) -> Vec<Event> {
+/// Ends a flow that has missed a goal: starts nothing new and lets attempts finish. A step whose items all
+/// succeed until then is completed and sets its attributes.
+fn give_up(job: &Job, now: Timestamp) -> Vec<Event> {
     let dropped: Vec<Event> = job.busy_steps().flat_map(|(step, state)| dropped(job, step, state)).collect();
-    if !dropped.is_empty() || job.has_running() {
+    if !dropped.is_empty() {
         return dropped;
     }
-    let open = job.open_steps().filter(|(_, state)| state.stage == StepStage::Running);
+    let running = job.open_steps().filter(|(_, state)| state.stage == StepStage::Running);
+    let mut settled = running.map(|(step, state)| settle(job, step, state, now));
+    if let Some(events) = settled.find(|events| !events.is_empty()) {
+        return events;
+    }
+    if job.has_running() {
+        return Vec::new();
+    }
+    let is_open = |stage| matches!(stage, StepStage::Running | StepStage::Reading(_));
+    let open = job.open_steps().filter(|(_, state)| is_open(state.stage));
     let mut events: Vec<Event> = open.map(|(step, _)| Event::Step(StepEvent::Failed { step })).collect();
     events.push(Event::Job(JobEvent::Failed(Box::new(ending(job)))));
     events
@@ -107,8 +117,11 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
 }
 
 fn complete(job: &Job, step: StepId) -> Vec<Event> {
-    let attributes = outputs(job, step)
-        .into_iter()
-        .map(|(name, value)| Event::Step(StepEvent::AttributeSet { step, name, value: value.to_string() }));
+    // An attribute keeps its first value. Only the step that set it may replace it: after a redrive it has more.
+    let is_taken = |name: &str| job.attributes.get(name).is_some_and(|known| known.step != Some(step));
+    let attributes = outputs(job, step).into_iter().map(|(name, value)| {
+        let unused = is_taken(&name).then_some(true);
+        Event::Step(StepEvent::AttributeSet { step, name, value: value.to_string(), unused })
+    });
     attributes.chain([Event::Step(StepEvent::Completed { step })]).collect()
 }

@@ -22,6 +22,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Start { item, refused, gate } => start::start(&mut draft, *item, refused.as_deref(), gate),
         Input::Ended(end) => ended::ended(&mut draft, end),
         Input::Accepted { start } => ended::accepted(&mut draft, *start),
+        Input::ResultArrived { item, result } => ended::result_arrived(&mut draft, *item, result),
         Input::ItemsRead { step, items, warning } => {
             inputs::read(&mut draft, *step, items, warning.as_deref());
         }

@@ -55,6 +55,18 @@ stored! {
         pub left: Option<u32> = 6,
     }
 
+    /// The result of an accepted attempt has arrived after that attempt had failed, while its item waited for
+    /// the retry.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ResultArrived {
+        /// The last attempt made.
+        pub of: AttemptId = 0,
+        /// `None` if the target reported a failure.
+        pub output: Option<String> = 1,
+        /// What the target reported as its failure.
+        pub error: Option<StoredText> = 2,
+    }
+
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AttemptFailed {
         pub of: AttemptId = 0,

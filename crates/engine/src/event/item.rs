@@ -3,7 +3,8 @@
 use undaunted_policy::{Reason, Timestamp};
 
 use super::attempt::{
-    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, RetryScheduled, SpooledPart,
+    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, ResultArrived,
+    RetryScheduled, SpooledPart,
 };
 use super::breaker::{StartHeld, StartReleased};
 use super::codec;
@@ -54,6 +55,7 @@ stored! {
             of: AttemptId = 0,
             until: Timestamp = 1 with "codec::time",
         } = 43 => "attempt_accepted",
+        ResultArrived(Box<ResultArrived> = 0) = 45 => "result_arrived",
     }
 }
 
@@ -94,6 +96,7 @@ impl ItemEvent {
             Self::Held(held) => held.of.item(),
             Self::Released(released) => released.of.item(),
             Self::LateResult(late) => late.item(),
+            Self::ResultArrived(arrived) => arrived.of.item(),
         }
     }
 }

@@ -44,6 +44,8 @@ stored! {
             name: String = 1,
             /// As JSON.
             value: String = 2,
+            /// Set if the attribute has a value already. That value stays, and this one is not used.
+            unused: Option<bool> = 3,
         } = 42 => "attribute_set",
     }
 }

@@ -5,6 +5,7 @@
 //! more. Nothing here changes a job: `decide` asks these functions and makes the events.
 
 mod arguments;
+mod available;
 mod outputs;
 mod predicate;
 mod readiness;
@@ -12,6 +13,7 @@ mod select;
 
 pub use arguments::AttributeValue;
 pub(crate) use arguments::{items, predicate_arguments};
+pub(crate) use available::AvailableSteps;
 pub(crate) use outputs::outputs;
 pub use predicate::Predicate;
 pub(crate) use readiness::{Readiness, readiness};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use undaunted_policy::{Reason, Timestamp};
+use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use super::complete::JobFailure;
 use super::item::{ActiveItem, Activity, HandlerFrame, ItemScope, ItemState, SettledItem};
@@ -15,7 +15,8 @@ use super::step::{StepStage, StepState};
 use crate::capture;
 use crate::event::{
     AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, Event, ImportedCommand,
-    ItemEvent, JobEvent, JobResumed, NewItem, Record, RetryScheduled, StepEvent, StoredText, WorkflowText,
+    ItemEvent, JobEvent, JobResumed, NewItem, Record, ResultArrived, RetryScheduled, StepEvent, StoredText,
+    WorkflowText,
 };
 use crate::id::{CommandId, ItemId, StartId, StepId};
 use crate::mutant::{self, Mutant};
@@ -97,7 +98,11 @@ impl Job {
             StepEvent::CompletionReached(reached) => self.completion_reached(reached),
             StepEvent::Skipped { step } => self.close(*step, StepStage::Skipped),
             StepEvent::Unreachable { step, missing } => self.mark_unreachable(*step, missing),
-            StepEvent::AttributeSet { step, name, value } => self.set_attribute(*step, name, value),
+            StepEvent::AttributeSet { step, name, value, unused } => {
+                if *unused != Some(true) {
+                    self.set_attribute(*step, name, value);
+                }
+            }
         }
     }
 
@@ -132,6 +137,7 @@ impl Job {
             ItemEvent::Held(held) => self.held(held, now),
             ItemEvent::Released(_) => self.stop_waiting(item),
             ItemEvent::LateResult(late) => self.late_result(late),
+            ItemEvent::ResultArrived(arrived) => self.result_arrived(arrived),
         }
     }
 
@@ -246,8 +252,13 @@ impl Job {
         if let Some(limit) = self.attempt_limit(of.step, of.command, began, now) {
             self.starts.limits.insert(started.start, limit);
         }
+        let handled = self.plan.handled_by(of.command);
         if let Some(active) = self.active_mut(item) {
             active.attempts = of.attempt.0;
+            let frame = active.frames.iter_mut().rfind(|frame| Some(frame.command) == handled);
+            if let Some(frame) = frame {
+                frame.handled.get_or_insert_default().insert(of.command, of.attempt.0);
+            }
             active.activity = Activity::Running(started.start);
             active.set_began(began.or(Some(now)));
             active.set_expires(None);
@@ -295,6 +306,20 @@ impl Job {
         }
     }
 
+    /// The item waits until the next event of the same decision settles it.
+    fn result_arrived(&mut self, arrived: &ResultArrived) {
+        if let Some(output) = &arrived.output {
+            self.note_output(arrived.of, true, output);
+        }
+        if let Some(error) = &arrived.error
+            && let Some(active) = self.active_mut(arrived.of.item())
+        {
+            active.cause = Some(FailureCause::Refused);
+            active.limit = None;
+            active.error = Some(error.clone().brief(MAX_ERROR));
+        }
+    }
+
     fn retry_scheduled(&mut self, retrying: &RetryScheduled) {
         let (of, item) = (retrying.of, retrying.of.item());
         if self.plan.is_main(of.command) {
@@ -318,10 +343,9 @@ impl Job {
         self.stop_waiting(item);
         let Some(handler) = stopped.handler else { return };
         if let Some(active) = self.active_mut(item) {
-            let rounds = active.repeated().map_or(0, |frame| frame.rounds);
-            if active.repeated().is_some() {
-                active.frames.pop();
-            }
+            let is_repeated = active.repeated().is_some();
+            let before = if is_repeated { active.frames.pop() } else { None };
+            let (rounds, made) = before.map_or((0, None), |frame| (frame.rounds, frame.handled));
             let frame = HandlerFrame {
                 command: active.command,
                 attempts: active.attempts,
@@ -329,6 +353,7 @@ impl Job {
                 rounds: rounds.saturating_add(1),
                 reason: stopped.reason,
                 error: stopped.error.clone(),
+                handled: made,
             };
             active.frames.push(frame);
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use undaunted_policy::{RetryProgress, Timestamp};
 
-use super::item::{ActiveItem, Activity, ItemState};
+use super::item::{ActiveItem, Activity, HandlerFrame, ItemState};
 use super::state::Job;
 use super::step::StepState;
 use crate::event::{ImportedCommand, ImportedCorrelation};
@@ -114,7 +114,11 @@ impl ActiveItem {
 
     /// Whether all attempts were made before the job was submitted, so the command can only stop.
     pub(crate) fn is_used_up(&self) -> bool {
-        self.attempts > self.retries && self.repeated().is_none()
+        // The attempts of a handler are numbered over its rounds, each of which has all retries.
+        let is_handled = |frame: &HandlerFrame| {
+            frame.handled.as_ref().is_some_and(|handled| handled.contains_key(&self.command))
+        };
+        self.attempts > self.retries && self.repeated().is_none() && !self.frames.iter().any(is_handled)
     }
 }
 

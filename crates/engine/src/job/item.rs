@@ -104,6 +104,8 @@ stored! {
         pub rounds: u32 = 3,
         pub reason: Reason = 4 with "codec::reason",
         pub error: StoredText = 5,
+        /// The attempts that the commands of the handler have made in all its rounds.
+        pub(super) handled: Option<BTreeMap<CommandId, u32>> = 6,
     }
 
     /// Values that commands leave for later commands.
@@ -171,9 +173,12 @@ impl ActiveItem {
         self.frames.last().filter(|frame| frame.command == self.command)
     }
 
+    /// Attempts are numbered from 1, those of a handler over all its rounds.
     pub(crate) fn turn_to(&mut self, command: CommandId) {
+        let mut handled = self.frames.iter().rev().filter_map(|frame| frame.handled.as_ref());
+        let before = handled.find_map(|handled| handled.get(&command)).copied();
         self.command = command;
-        self.attempts = 0;
+        self.attempts = before.unwrap_or_default();
         self.set_progress(RetryProgress::default());
         self.cause = None;
         self.limit = None;

@@ -20,7 +20,7 @@ use crate::flow::{AttributeValue, Readiness, readiness};
 use crate::id::{CommandId, ItemId, StepId};
 use crate::plan::Plan;
 use crate::stored::stored;
-use crate::workflow::{CheckedWorkflow, Operator, Severity, Source, Workflow, WorkflowMode, check_aimed};
+use crate::workflow::{CheckedWorkflow, Operator, Severity, Source, Workflow, WorkflowMode, check_accepted};
 
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -324,7 +324,7 @@ fn check_stored(submitted: &JobSubmitted, text: &str) -> CheckedWorkflow {
     };
     let source = Source::new(submitted.file.clone(), text.to_owned());
     let aim = submitted.flow.as_ref().map(FlowRun::aim);
-    let mut checked = check_aimed(&source, &operator, aim.as_ref());
+    let mut checked = check_accepted(&source, &operator, aim.as_ref());
     if let Some(flow) = checked.workflow.as_mut().and_then(|it| it.flow.as_mut())
         && aim.is_some()
     {

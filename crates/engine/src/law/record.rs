@@ -8,6 +8,7 @@ use crate::event::{
 };
 use crate::id::{AttemptNumber, ItemId};
 use crate::job::{Activity, ItemState, Job, JobStage, StepStage};
+use crate::workflow::Command;
 
 /// A law, and whether it holds.
 type LawResult = (&'static str, bool);
@@ -64,6 +65,11 @@ fn laws_of_item(job: &Job, event: &ItemEvent, now: Timestamp) -> Vec<LawResult> 
         ItemEvent::Succeeded { .. } | ItemEvent::Skipped { .. } | ItemEvent::DeadLettered { .. } => {
             laws_of_settling(job, event.item())
         }
+        ItemEvent::ResultArrived(arrived) => {
+            let active = job.active(arrived.of.item());
+            let waits = active.is_some_and(|it| matches!(it.activity, Activity::Waiting(_) | Activity::Held));
+            vec![("a result that overtakes a retry is for an item that waits", waits)]
+        }
         ItemEvent::AttemptAccepted { .. }
         | ItemEvent::CommandStopped(_)
         | ItemEvent::CommandRepeated { .. }
@@ -85,6 +91,8 @@ fn laws_of_start(job: &Job, started: &AttemptStarted, now: Timestamp) -> Vec<Law
         Some(Activity::Running(_) | Activity::Held | Activity::Undecided) | None => Timestamp::ZERO,
     };
     let next = active.map_or(0, |active| active.attempts).saturating_add(1);
+    // Earlier releases numbered the attempts of a handler from 1 in each of its rounds.
+    let begins_round = of.attempt.0 == 1 && job.plan().handled_by(of.command).is_some();
     let within = most_attempts(job, of).is_none_or(|most| u64::from(of.attempt.0) <= most);
     let command = active.map(|active| active.command).or_else(|| job.plan().first(of.step));
     let has_breaker = job.plan().command(of.command).is_some_and(|command| command.breaker.is_some());
@@ -92,7 +100,7 @@ fn laws_of_start(job: &Job, started: &AttemptStarted, now: Timestamp) -> Vec<Law
         starts_in_running_job(job),
         ("an item has at most one running attempt", !matches!(activity, Some(Activity::Running(_)))),
         ("no retry starts before it is due", due <= now),
-        ("attempts are numbered without gaps", of.attempt == AttemptNumber(next)),
+        ("attempts are numbered without gaps", begins_round || of.attempt == AttemptNumber(next)),
         ("no command has more attempts than its bound", within),
         ("commands run in order", command == Some(of.command)),
         ("start numbers are unique", started.start >= job.starts.next),
@@ -133,11 +141,17 @@ fn is_running(job: &Job, of: AttemptId) -> bool {
     })
 }
 
-/// N retries are N + 1 attempts, and one more for each round of the handler.
+/// N retries are N + 1 attempts, and one more for each round of the handler. A handler has its own bound in
+/// each of its rounds.
 fn most_attempts(job: &Job, of: AttemptId) -> Option<u64> {
+    let rounds = |command: &Command| {
+        command.on_failure.as_deref().map_or(0, |handler| u64::from(handler.max_attempts))
+    };
     let command = job.plan().command(of.command)?;
     let bound = command.retry.policy.bound().executions()?;
-    let handler = command.on_failure.as_deref();
-    let rounds = handler.map_or(0, |handler| u64::from(handler.max_attempts));
-    Some(bound.saturating_add(rounds))
+    let handled = job.plan().handled_by(of.command).and_then(|parent| job.plan().command(parent));
+    Some(match handled {
+        Some(parent) => bound.saturating_mul(rounds(parent).max(1)),
+        None => bound.saturating_add(rounds(command)),
+    })
 }

@@ -7,7 +7,7 @@ use undaunted_policy::{FailureCause, FailureClass, Pool, PoolLimits, Reason, Tim
 use super::{violations_by_record, violations_in_state};
 use crate::event::{
     AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, Event, ItemEvent, JobEnded, JobEvent,
-    JobSubmitted, NewItem, Record, RetryArithmetic, RetryScheduled, StepEvent, StoredText,
+    JobSubmitted, NewItem, Record, ResultArrived, RetryArithmetic, RetryScheduled, StepEvent, StoredText,
 };
 use crate::id::{AttemptNumber, CommandId, StartId, StepId};
 use crate::job::{ActiveItem, Activity, Job, JobStage, RetryQueue};
@@ -183,6 +183,10 @@ fn a_record_that_ends_what_does_not_run_or_what_still_runs_breaks_a_law() {
     breaks(&waiting(), succeeded(of(0, 0, 1)), law);
     breaks(&running(), failed(of(0, 0, 2)), law);
     breaks(&running(), succeeded(of(0, 1, 1)), law);
+
+    let arrived = ResultArrived { of: of(0, 0, 1), output: Some(String::new()), error: None };
+    let arrived = Event::Item(ItemEvent::ResultArrived(Box::new(arrived)));
+    breaks(&running(), arrived, "a result that overtakes a retry is for an item that waits");
 
     let done = Event::Item(ItemEvent::Succeeded { step: StepId(0), index: 0 });
     let skipped = Event::Item(ItemEvent::Skipped { step: StepId(0), index: 0, reason: Reason::Cancelled });

@@ -76,6 +76,8 @@ impl ExportedPast {
             | ItemEvent::Held(_)
             | ItemEvent::Released(_)
             | ItemEvent::AttemptAccepted { .. }
+            // The attempt it is about has failed all the same.
+            | ItemEvent::ResultArrived(_)
             | ItemEvent::LateResult(_) => {}
         }
     }

@@ -52,6 +52,8 @@ pub struct FunctionAction {
 /// A call of a step of a flow; its arguments are the value of the item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepCall {
+    pub method: String,
+    /// `{name}` stands for an input.
     pub endpoint: String,
     /// Whether the result comes by webhook.
     pub later: bool,
@@ -198,7 +200,7 @@ impl Action {
                 token: values.receipt_token(),
             },
             Self::Function(function) => TaskWork::Function(Box::new(function_call(values, function)?)),
-            Self::Step(step) => TaskWork::Call(Box::new(step_call(values, step))),
+            Self::Step(step) => TaskWork::Call(Box::new(step_call(values, step)?)),
             Self::SubFlow(goals) => TaskWork::Flow(Box::new(sub_flow(values, goals))),
             Self::Http(http) => {
                 let with_secrets = values.with_secrets();

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::json;
 
+use super::endpoint::filled_endpoint;
 use super::identity::as_uuid;
 use super::values::ItemValues;
 use crate::event::ParentItem;
@@ -62,7 +63,8 @@ pub(super) fn http_call(values: &ItemValues<'_>, http: &HttpAction) -> Result<Ht
     })
 }
 
-pub(super) fn step_call(values: &ItemValues<'_>, step: &StepCall) -> HttpCall {
+/// A call by GET has no body: its inputs are in the address, and the receipt token is in a header.
+pub(super) fn step_call(values: &ItemValues<'_>, step: &StepCall) -> Result<HttpCall, ValueError> {
     let job = values.job;
     let token = as_uuid(&values.receipt_token());
     let name = job.plan().step(values.of.step).map(|step| step.name.as_str());
@@ -86,20 +88,20 @@ pub(super) fn step_call(values: &ItemValues<'_>, step: &StepCall) -> HttpCall {
         metadata.insert("parent_work_item_token".to_owned(), token);
     }
     let body = json!({ "arguments": values.item(), "metadata": metadata });
+    let body = (step.method != "GET").then(|| body.to_string());
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    HttpCall {
-        method: "POST".to_owned(),
-        url: step.endpoint.clone(),
-        headers: vec![
-            header("Content-Type", "application/json"),
-            header("Idempotency-Key", &token),
-            header("Undaunted-Correlation-Id", &values.correlation_id()),
-        ],
-        body: Some(body.to_string()),
+    let kind = body.is_some().then(|| header("Content-Type", "application/json"));
+    let own =
+        [header("Idempotency-Key", &token), header("Undaunted-Correlation-Id", &values.correlation_id())];
+    Ok(HttpCall {
+        method: step.method.clone(),
+        url: filled_endpoint(&step.endpoint, values.item())?,
+        headers: kind.into_iter().chain(own).collect(),
+        body,
         expect: vec![200..=299],
         protocol: HttpProtocol::Argyll,
         later: step.later,
-    }
+    })
 }
 
 /// Percent-encodes a name as one segment of a path.

@@ -32,11 +32,24 @@ pub fn correlation_id(job: &Job, item: ItemId) -> String {
     )
 }
 
-/// The same for all attempts of a command in a round.
+/// The same for all attempts of a command in a round, and of a handler in a round of its own: each round of
+/// a handler is work of its own, which a receiver must not take for a repetition.
 pub fn receipt_token(job: &Job, item: ItemId, command: CommandId, round: u32) -> String {
     let number = u64::from(item.step.0) << 32 | u64::from(item.index);
     let draws = name_of(job).draws(number, command.0.into(), round);
-    format!("{:016x}{:016x}", draws.at(3), draws.at(4))
+    let before = handler_round(job, item, command).saturating_sub(1);
+    let first = before.saturating_mul(2).saturating_add(3);
+    format!("{:016x}{:016x}", draws.at(first), draws.at(first.saturating_add(1)))
+}
+
+/// The current round of the handler that a command belongs to; 1 for every other command.
+fn handler_round(job: &Job, item: ItemId, command: CommandId) -> u32 {
+    let parent = job.plan().handled_by(command);
+    let frame = parent.zip(job.active(item)).and_then(|(parent, active)| {
+        let mut frames = active.frames.iter();
+        frames.rfind(|frame| frame.command == parent)
+    });
+    frame.map_or(1, |frame| frame.rounds)
 }
 
 /// Jobs with the same seed must not share ids, so these draws have a seed of their own, from the job's name.
@@ -58,7 +71,7 @@ pub enum TokenStatus {
     /// The attempt with this start number is running.
     Running(StartId),
     /// The item waits for its next attempt.
-    Waiting,
+    Waiting(ItemId),
     /// The round is over.
     Expired,
     Unknown,
@@ -95,13 +108,14 @@ fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenStatus> {
         let item = step.item(index);
         let dead = job.dead.get(&item);
         let (rounds, current) = match found {
-            ItemState::Active(active) => (active.round, Some(active.round)),
+            // Before the first attempt of its round an item has given its token to no target.
+            ItemState::Active(active) => (active.round, Some(active.round).filter(|_| active.attempts > 0)),
             ItemState::Pending => (state.again, None),
             ItemState::Settled(_) => (dead.map_or(job.rounds, |dead| dead.round), None),
         };
         let round = (1..=rounds).find(|round| is_token(job, token, item, *round))?;
         let waits = current == Some(round);
-        Some(if waits { TokenStatus::Waiting } else { TokenStatus::Expired })
+        Some(if waits { TokenStatus::Waiting(item) } else { TokenStatus::Expired })
     })
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod action;
 mod attempt;
 mod call;
+mod endpoint;
 mod identity;
 mod sub_flow;
 mod values;
@@ -13,6 +14,8 @@ mod values;
 pub use action::TaskWork;
 pub use attempt::{InputTask, KeptOutput, Task, input_task, task};
 pub use call::{FunctionCall, HttpCall};
+pub use endpoint::endpoint_inputs;
+pub(crate) use endpoint::input_in_host;
 pub use identity::{TokenStatus, as_uuid, correlation_id, find_token, receipt_token};
 pub use sub_flow::{SubFlow, shorten_name};
 pub use values::ValueFiles;

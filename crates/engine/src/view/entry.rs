@@ -7,7 +7,9 @@ use undaunted_policy::{Decision, FailureCause, FailureClass, Reason, RetryConfig
 use super::attempt::{AttemptView, DecisionView, attempt};
 use super::context::{ViewContext, command_id};
 use super::forecast::{Forecast, forecast};
-use super::history::{AttemptFailure, BreakerHold, HandlerSuccess, History, PastAttempt, StopRecord};
+use super::history::{
+    AttemptFailure, BreakerHold, HandlerSuccess, History, OvertakingResult, PastAttempt, StopRecord,
+};
 use super::rule::rule_in_words;
 use super::status::ItemStatus;
 use super::time::{InstantView, MillisView};
@@ -25,6 +27,7 @@ pub enum EntryView {
     Mend(HandlerSuccessEntry),
     Held(Box<HeldEntry>),
     Released(ReleasedEntry),
+    Arrived(ArrivedEntry),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -103,6 +106,17 @@ pub struct StopsView {
     pub decision: Option<DecisionView>,
 }
 
+/// A result that arrived by webhook while the item waited for a retry, which was not made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArrivedEntry {
+    pub command: String,
+    /// The last attempt made.
+    pub attempt: u32,
+    pub at: InstantView,
+    /// Null if it was a success.
+    pub error: Option<String>,
+}
+
 pub(super) struct EntryBuilder<'a> {
     pub(super) context: &'a ViewContext<'a>,
     pub(super) item: ItemId,
@@ -111,13 +125,16 @@ pub(super) struct EntryBuilder<'a> {
 
 impl EntryBuilder<'_> {
     pub(super) fn views(&self, only: Option<CommandId>) -> Vec<EntryView> {
-        let History { attempts, stops, mends, holds, .. } = self.history;
+        let History { attempts, stops, mends, holds, arrived, .. } = self.history;
         let mut entries = Vec::new();
         let mut put = |of: CommandId, view: EntryView| {
             if only.is_none_or(|only| only == of) {
                 entries.push(view);
             }
         };
+        if let Some(arrived) = arrived {
+            put(arrived.of.command, self.arrived(arrived));
+        }
         for stop in stops {
             put(stop.stopped.of.command, self.stop(stop));
         }
@@ -207,6 +224,15 @@ impl EntryBuilder<'_> {
             breaker: self.text(&hold.held.breaker),
             held_ms: MillisView(time),
         }))
+    }
+
+    fn arrived(&self, arrived: &OvertakingResult) -> EntryView {
+        EntryView::Arrived(ArrivedEntry {
+            command: self.command(arrived.of.command),
+            attempt: arrived.of.attempt.0,
+            at: InstantView(arrived.at),
+            error: arrived.error.clone(),
+        })
     }
 
     /// Earlier attempts that are not in the journal, because another system made them.
@@ -320,7 +346,7 @@ impl EntryView {
     fn is_instant(&self) -> bool {
         match self {
             Self::Attempt(entry) => entry.attempt.ended_at == Some(entry.attempt.at),
-            Self::Stop(_) | Self::Mend(_) | Self::Held(_) | Self::Released(_) => false,
+            Self::Stop(_) | Self::Mend(_) | Self::Held(_) | Self::Released(_) | Self::Arrived(_) => false,
         }
     }
 
@@ -331,6 +357,7 @@ impl EntryView {
             Self::Mend(entry) => entry.at,
             Self::Held(entry) => entry.at,
             Self::Released(entry) => entry.at,
+            Self::Arrived(entry) => entry.at,
         }
     }
 }

@@ -122,9 +122,10 @@ impl EventView {
                 self.put_some("stderr", stderr.as_deref().copied().map(kept));
             }
             StepEvent::Unreachable { missing, .. } => self.put("missing", missing.as_str()),
-            StepEvent::AttributeSet { name, value, .. } => {
+            StepEvent::AttributeSet { name, value, unused, .. } => {
                 self.put("name", name.as_str());
                 self.put("value", serde_json::from_str::<Value>(value).unwrap_or_default());
+                self.put("used", *unused != Some(true));
             }
             StepEvent::CompletionReached(reached) => self.reached(reached),
         }
@@ -203,6 +204,12 @@ impl EventView {
             ItemEvent::AttemptAccepted { of, until } => {
                 self.attempt(job, *of);
                 self.put("until", time(*until));
+            }
+            ItemEvent::ResultArrived(arrived) => {
+                self.attempt(job, arrived.of);
+                self.put("result", if arrived.error.is_some() { "failed" } else { "succeeded" });
+                self.put_some("output", arrived.output.as_deref());
+                self.put_some("error", arrived.error.as_ref().map(|error| job.texts.read(error)));
             }
             ItemEvent::Released(released) => {
                 self.attempt(job, released.of);

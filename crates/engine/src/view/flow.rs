@@ -10,6 +10,7 @@ use super::flow_plan::flow_plan;
 use super::projection::{Projection, StepFailure, StepHistory};
 use super::time::rfc3339;
 use crate::catalog::FlowEntry;
+use crate::flow::outputs;
 use crate::id::StepId;
 use crate::job::{Job, JobStage, StepStage};
 
@@ -74,8 +75,13 @@ fn execution(job: &Job, projection: &Projection, step: StepId) -> Option<Value> 
     });
     put_some(&mut view, "duration", history.millis());
     put_some(&mut view, "error", history.error());
-    put_some(&mut view, "outputs", (state.stage == StepStage::Completed).then(|| given(job, step)));
+    put_some(&mut view, "outputs", (state.stage == StepStage::Completed).then(|| outputs_of(job, step)));
     Some(view)
+}
+
+/// What a step has given, also for attributes that had a value already.
+pub(super) fn outputs_of(job: &Job, step: StepId) -> Map<String, Value> {
+    outputs(job, step).into_iter().collect()
 }
 
 /// The attributes that a step has set.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use undaunted_policy::FailureClass;
 
 use super::context::step_name;
-use super::flow::{error, given};
+use super::flow::{error, given, outputs_of};
 use super::flow_item::{object, token};
 use super::flow_plan::flow_plan;
 use super::history::History;
@@ -100,7 +100,7 @@ impl FlowEventData {
                 "step_started"
             }
             StepEvent::Completed { .. } => {
-                self.put("outputs", given(job, step));
+                self.put("outputs", outputs_of(job, step));
                 self.put("duration", before.and_then(StepHistory::millis).unwrap_or_default());
                 "step_completed"
             }
@@ -112,13 +112,15 @@ impl FlowEventData {
                 self.put("reason", "predicate returned false");
                 "step_skipped"
             }
-            StepEvent::AttributeSet { name, value, .. } => {
+            // Clients take the event for the value of the attribute, which is the first one.
+            StepEvent::AttributeSet { name, value, unused, .. } if *unused != Some(true) => {
                 self.put("key", name.clone());
                 self.put("value", serde_json::from_str::<Value>(value).unwrap_or_default());
                 "attribute_set"
             }
             StepEvent::Started { .. }
             | StepEvent::ItemsRead { last: false, .. }
+            | StepEvent::AttributeSet { .. }
             | StepEvent::CompletionReached(_) => return None,
         })
     }
@@ -152,6 +154,10 @@ impl FlowEventData {
                 self.put("outputs", object(done.output.as_deref().unwrap_or("{}")));
                 "work_succeeded"
             }
+            ItemEvent::ResultArrived(arrived) if arrived.error.is_none() => {
+                self.put("outputs", object(arrived.output.as_deref().unwrap_or("{}")));
+                "work_succeeded"
+            }
             ItemEvent::AttemptFailed(failed) if failed.class != FailureClass::Permanent => {
                 self.put("error", error());
                 "work_not_completed"
@@ -169,6 +175,7 @@ impl FlowEventData {
             ItemEvent::AttemptSucceeded(_)
             | ItemEvent::AttemptFailed(_)
             | ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::ResultArrived(_)
             | ItemEvent::CommandStopped(_)
             | ItemEvent::CommandRepeated { .. }
             | ItemEvent::CommandRecovered { .. }

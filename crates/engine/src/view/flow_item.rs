@@ -134,6 +134,9 @@ impl History {
         if !end.dead {
             return Some(reason.sentence().to_owned());
         }
+        if let Some(error) = self.arrived.as_ref().and_then(|arrived| arrived.error.clone()) {
+            return Some(error);
+        }
         // The error of the last attempt, unless a limit is the reason.
         let last = self.latest().find_map(|attempt| attempt.outcome.as_ref());
         let last = last.filter(|_| matches!(reason, Reason::Permanent | Reason::Attempts));

@@ -9,7 +9,7 @@ use super::flow_item::put_some;
 use crate::flow::Predicate;
 use crate::id::StepId;
 use crate::job::Job;
-use crate::workflow::{Attribute, AttributeRole, FlowStep, FlowStepKind, StepWork, Workflow};
+use crate::workflow::{Attribute, AttributeRole, Flow, FlowStep, FlowStepKind, Step, StepWork, Workflow};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AttributeLinks {
@@ -19,7 +19,7 @@ pub struct AttributeLinks {
 
 pub fn flow_plan(job: &Job) -> Value {
     let Some(flow) = &job.workflow().flow else {
-        return plan(&[], &[], std::iter::empty(), "");
+        return plan(None, &[], std::iter::empty(), "", &[]);
     };
     let planned = flow.plan.iter().filter_map(|place| {
         let number = StepId::at(*place);
@@ -37,7 +37,7 @@ pub fn flow_plan(job: &Job) -> Value {
     });
     let required: BTreeSet<&String> = required.map(|(name, _)| name).collect();
     let required: Vec<String> = required.into_iter().cloned().collect();
-    plan(&flow.goals, &required, planned.iter().copied(), &job.submitted().text)
+    plan(Some(flow), &required, planned.iter().copied(), &job.submitted().text, &job.workflow().steps)
 }
 
 /// The plan of a flow that was not started.
@@ -51,17 +51,17 @@ pub fn plan_preview(workflow: &Workflow, text: &str, required: &[String]) -> Val
             StepWork::One | StepWork::Map(_) => None,
         }
     });
-    let goals = flow.map(|flow| flow.goals.as_slice());
-    plan(goals.unwrap_or_default(), required, planned, text)
+    plan(flow, required, planned, text, &workflow.steps)
 }
 
 /// `required` are the required attributes that neither a step nor `init` sets. Definitions are verbatim if the
 /// text of the flow is JSON.
 fn plan<'a>(
-    goals: &[String],
+    flow: Option<&Flow>,
     required: &[String],
     planned: impl Iterator<Item = (&'a str, &'a FlowStep)>,
     text: &str,
+    all: &[Step],
 ) -> Value {
     let mut written = written(text);
     let steps = planned.map(|(id, call)| {
@@ -71,12 +71,19 @@ fn plan<'a>(
     let steps: BTreeMap<String, Value> = steps.collect();
     json!({
         "attributes": attribute_links(steps.values().zip(steps.keys().map(String::as_str))),
-        // No step that leads to a goal is excluded.
-        "excluded": {},
-        "goals": goals,
+        "excluded": excluded(flow, all),
+        "goals": flow.map(|flow| flow.goals.as_slice()).unwrap_or_default(),
         "required": required,
         "steps": steps,
     })
+}
+
+/// The providers that the plan leaves out, and the inputs that they miss.
+fn excluded(flow: Option<&Flow>, all: &[Step]) -> Value {
+    let excluded = flow.into_iter().flat_map(|flow| &flow.excluded);
+    let missing = excluded.filter_map(|(place, missing)| Some((&all.get(*place)?.name, missing)));
+    let missing: BTreeMap<&String, &Vec<String>> = missing.collect();
+    if missing.is_empty() { json!({}) } else { json!({ "missing": missing }) }
 }
 
 /// The links of the attributes in definitions of steps, which are given with their ids.
@@ -115,10 +122,11 @@ fn definition(id: &str, call: &FlowStep) -> Value {
     let attributes: Map<_, _> = attributes.map(|(name, it)| (name.clone(), attribute(it))).collect();
     let mut view = json!({ "attributes": attributes, "id": id, "name": call.name });
     let kind = match &call.kind {
-        FlowStepKind::Call { endpoint, health_check, timeout, later, .. } => {
+        FlowStepKind::Call { method, endpoint, health_check, timeout, later, .. } => {
             let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
             let mut http = json!({ "endpoint": endpoint, "timeout": millis });
             put_some(&mut http, "health_check", health_check.as_ref());
+            put_some(&mut http, "method", Some(method).filter(|method| *method != "POST"));
             put_some(&mut view, "http", Some(http));
             if *later { "async" } else { "sync" }
         }

@@ -43,6 +43,8 @@ pub struct History {
     pub letter: Option<ItemEnd>,
     /// The result, if the step was complete without the item.
     pub late: Option<LateEnd>,
+    /// The result that arrived while the item waited for a retry.
+    pub arrived: Option<OvertakingResult>,
     /// Counted from 1.
     pub round: u32,
 }
@@ -93,6 +95,16 @@ pub struct HandlerSuccess {
     pub at: Timestamp,
     /// Whether the command gets one more attempt; if not, the item continues without it.
     pub again: bool,
+}
+
+/// A result that arrived while its item waited for a retry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OvertakingResult {
+    /// The last attempt made.
+    pub of: AttemptId,
+    pub at: Timestamp,
+    /// `None` if it was a success.
+    pub error: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -209,6 +221,7 @@ impl History {
             ItemEvent::Redriven { .. } => {
                 self.round = self.round.saturating_add(1);
                 self.end = None;
+                self.arrived = None;
             }
             ItemEvent::Dropped { .. } => {
                 self.letter = self.end.take();
@@ -228,6 +241,10 @@ impl History {
             }
             ItemEvent::LateResult(late) => {
                 self.late = Some(LateEnd { at, reason: late.reason, counted: late.counted });
+            }
+            ItemEvent::ResultArrived(arrived) => {
+                let error = arrived.error.as_ref().map(|error| job.texts.read(error).to_owned());
+                self.arrived = Some(OvertakingResult { of: arrived.of, at, error });
             }
             // Views show the start of the attempt.
             ItemEvent::AttemptAccepted { .. } => {}

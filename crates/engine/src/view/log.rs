@@ -129,6 +129,7 @@ const fn level(event: &Event) -> Option<LogLevel> {
             | ItemEvent::AttemptSucceeded(_)
             | ItemEvent::AttemptFailed(_)
             | ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::ResultArrived(_)
             | ItemEvent::RetryScheduled(_)
             | ItemEvent::CommandStopped(_)
             | ItemEvent::CommandRepeated { .. }

@@ -48,7 +48,8 @@ pub use context::ViewContext;
 pub use counters::{CompletionShare, DELAY_BOUNDS, DelayCounts, JobCounters};
 pub use dead::{DeadLetterGroup, DeadLetterLine, DeadLetterView, group_dead_letters};
 pub use entry::{
-    AttemptEntry, EntryView, HandlerSuccessEntry, HeldEntry, NextView, ReleasedEntry, StopEntry, StopsView,
+    ArrivedEntry, AttemptEntry, EntryView, HandlerSuccessEntry, HeldEntry, NextView, ReleasedEntry,
+    StopEntry, StopsView,
 };
 pub use event::{EventView, event};
 pub use explanation::{ItemStates, JobExplanation};

@@ -210,10 +210,12 @@ impl Projection {
                 history.ended = Some(at);
                 history.failure = None;
             }
-            StepEvent::AttributeSet { name, .. } => {
+            StepEvent::AttributeSet { name, unused, .. } if *unused != Some(true) => {
                 let _ = self.set_at.insert(name.clone(), at);
             }
-            StepEvent::ItemsRead { .. } | StepEvent::CompletionReached(_) => {}
+            StepEvent::ItemsRead { .. }
+            | StepEvent::AttributeSet { .. }
+            | StepEvent::CompletionReached(_) => {}
         }
     }
 
@@ -238,7 +240,8 @@ impl Projection {
         let dead = items.find(|(item, _)| is_dead(**item));
         let dead = dead.and_then(|(_, history)| history.error());
         let stopped = || Some(job.failures.stopped?.sentence().to_owned());
-        dead.or_else(stopped).unwrap_or_default()
+        let ended = || "the flow failed before the step was done".to_owned();
+        dead.or_else(stopped).unwrap_or_else(ended)
     }
 
     fn follows_call(&self, job: &Job, item: ItemId) -> bool {

@@ -72,6 +72,23 @@ pub fn check(source: &Source, operator: &Operator) -> CheckedWorkflow {
 pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&FlowGoals>) -> CheckedWorkflow {
     let mut reader = WorkflowReader::new(source, operator);
     reader.aimed_at = aim;
+    checked_by(reader, source, operator)
+}
+
+/// Like [`check_aimed`], for the text of a job. An earlier release may have accepted it, so rules that were
+/// added since do not apply.
+pub(crate) fn check_accepted(
+    source: &Source,
+    operator: &Operator,
+    aim: Option<&FlowGoals>,
+) -> CheckedWorkflow {
+    let mut reader = WorkflowReader::new(source, operator);
+    reader.aimed_at = aim;
+    reader.is_stored = true;
+    checked_by(reader, source, operator)
+}
+
+fn checked_by(mut reader: WorkflowReader<'_>, source: &Source, operator: &Operator) -> CheckedWorkflow {
     let root = yaml::parse(source, &mut reader.problems);
     let read = root.as_ref().and_then(|root| workflow(&mut reader, root));
     let mut problems = reader.problems;
@@ -120,6 +137,25 @@ pub fn check_bytes_by(
 /// Checks the definition of a single step.
 pub fn check_step(source: &Source, operator: &Operator) -> Result<(String, FlowStep), Vec<Diagnostic>> {
     let mut reader = WorkflowReader::new(source, operator);
+    reader.lists_keys = true;
+    step_checked_by(reader, source)
+}
+
+/// Like [`check_step`], for a step that is registered. An earlier release may have accepted it, so rules that
+/// were added since do not apply.
+pub fn check_registered_step(
+    source: &Source,
+    operator: &Operator,
+) -> Result<(String, FlowStep), Vec<Diagnostic>> {
+    let mut reader = WorkflowReader::new(source, operator);
+    reader.is_stored = true;
+    step_checked_by(reader, source)
+}
+
+fn step_checked_by(
+    mut reader: WorkflowReader<'_>,
+    source: &Source,
+) -> Result<(String, FlowStep), Vec<Diagnostic>> {
     let root = yaml::parse(source, &mut reader.problems);
     let read = root.as_ref().and_then(|root| reader.flow_step(root, None));
     let mut found = reader.problems.found;

@@ -81,6 +81,8 @@ macro_rules! tables {
 }
 
 pub(crate) const HTTP_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+/// The methods by which a flow step may be called; the first is the default.
+pub(crate) const STEP_METHODS: [&str; 5] = ["POST", "GET", "PUT", "PATCH", "DELETE"];
 pub(crate) const STEP_TYPES: [&str; 4] = ["sync", "async", "script", "flow"];
 pub(crate) const ATTRIBUTE_TYPES: [&str; 7] =
     ["string", "number", "boolean", "object", "array", "null", "any"];
@@ -308,7 +310,8 @@ tables! {
         breaker: BREAKER, "Its circuit breaker: `true`, or the settings (default none).";
     }
     FlowHttp "the http of a flow step" {
-        endpoint: ValueShape::Text, "The URL to call.";
+        endpoint: ValueShape::Text, "The URL to call; `{name}` in its path or query stands for an input.";
+        method: ValueShape::Words(&STEP_METHODS), "The method (default POST). A GET has no body.";
         health_check: ValueShape::Text, "The URL of its health check.";
         timeout: ValueShape::Count, "The time limit of a call in milliseconds (default 30000).";
         completion_timeout: ValueShape::Count, "How long to wait for the result of an async step, in milliseconds (default 24 hours).";

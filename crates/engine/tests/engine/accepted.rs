@@ -146,6 +146,56 @@ fn a_failure_that_arrives_later_is_judged_like_an_immediate_one() {
     assert!(records.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()), "{records:?}");
 }
 
+/// The first result did not come in time; its item waits for the retry.
+fn overdue() -> TestedJob {
+    let mut test = begun();
+    test.accept(0).at(60).wake();
+    assert!(test.next_wake() == Some(at(61)), "a retry is scheduled");
+    test
+}
+
+#[test]
+fn a_result_that_arrives_during_a_retry_wait_counts_and_no_attempt_follows() {
+    let mut test = overdue();
+    test.crash_and_resume();
+    assert_eq!(
+        test.overtake(0, Ok(&json!({"x": 7}))).lines(),
+        ["result_arrived 0/0 0.1", "item_succeeded 0/0"]
+    );
+    assert!(test.overtake(0, Ok(&json!({"x": 8}))).lines().is_empty(), "once");
+    assert_eq!(test.at(100).ready(), [item_at(2)], "the retry is not made");
+    test.start().succeed_item(item_at(1), &json!({})).succeed_item(item_at(2), &json!({}));
+    assert_eq!(test.attempts(), 3);
+    assert_eq!(test.attribute("x"), json!([{"n": 1, "x": 7}]));
+    assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
+    test.check_replay();
+}
+
+#[test]
+fn a_failure_that_arrives_during_a_retry_wait_is_permanent() {
+    let mut test = overdue();
+    let lines = test.overtake(0, Err("no stock")).lines();
+    assert!(lines.contains(&"result_arrived 0/0 0.1, failed".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()), "{lines:?}");
+    test.succeed_item(item_at(1), &json!({}));
+    assert_eq!(test.outcome().1, Some(Reason::Permanent));
+    assert_eq!(test.report().error.as_deref(), Some("the service reported a failure: no stock"));
+    test.check_replay();
+}
+
+#[test]
+fn a_result_that_arrives_while_a_breaker_holds_its_retry_counts() {
+    let mut test = flow("", ", completion_timeout: 60000", "    breaker: {failure_threshold: 1}");
+    test.start();
+    for item in [0, 1] {
+        test.fail_item(item_at(item), FailureCause::Status(503));
+    }
+    test.at(1).start();
+    assert_eq!(test.job.starts.running.len(), 0, "the breaker holds every start");
+    test.overtake(0, Ok(&json!({"x": 7})));
+    assert_eq!(test.report().items.succeeded, 1);
+}
+
 #[test]
 fn the_deadline_of_the_job_bounds_the_wait() {
     let mut test = flow("deadline: 30s", ", completion_timeout: 60000", "");

@@ -1,8 +1,10 @@
 //! The contents of HTTP requests.
 
 use serde_json::{Value, json};
+use undaunted_engine::event::{Event, JobEvent};
+use undaunted_engine::job::Job;
 use undaunted_engine::task::{HttpCall, as_uuid, correlation_id};
-use undaunted_engine::workflow::HttpProtocol;
+use undaunted_engine::workflow::{HttpProtocol, Operator, Source, check};
 use undaunted_policy::FailureCause;
 
 use crate::fixture::{TestedJob, item_at, secs};
@@ -129,6 +131,48 @@ fn a_step_is_called_with_its_arguments_and_metadata() {
     // The call is the same for all attempts.
     test.start().fail(0, FailureCause::Status(503)).crash_and_resume().at(2).start();
     assert_eq!(test.call(item_at(0)), call);
+}
+
+#[test]
+fn a_step_is_called_by_its_method_at_the_address_with_its_inputs() {
+    let text = STEP.replace("http://s/ship?v=1'", "http://s/ship/{id}?v={order}', method: GET");
+    let text = text.replace(
+        "order: {role: required}",
+        "order: {role: required}, name: {role: required, mapping: {name: id}}",
+    );
+    let text = text.replace("order: {id: 7}", "order: {id: 7}, name: a b/c");
+    let call = TestedJob::of(&text).call(item_at(0));
+    assert_eq!((call.method.as_str(), &call.body), ("GET", &None));
+    assert_eq!(call.url, "http://s/ship/a%20b%2Fc?v=%7B%22id%22%3A7%7D");
+    assert_eq!(header(&call, "Content-Type"), None);
+    assert_eq!(header(&call, "Idempotency-Key").unwrap().len(), 36);
+    for method in ["POST", "PUT", "PATCH", "DELETE"] {
+        let call = TestedJob::of(&text.replace("GET", method)).call(item_at(0));
+        assert_eq!(call.method, method);
+        let body: Value = serde_json::from_str(call.body.as_ref().unwrap()).unwrap();
+        assert_eq!(body["arguments"], json!({"order": {"id": 7}, "id": "a b/c"}));
+    }
+    // Without a value the address would be another one.
+    let mut test = TestedJob::of(&text.replace("name: a b/c", "name: ''"));
+    test.start();
+    let (status, _, items) = test.outcome();
+    assert_eq!((status, items, test.attempts()), ("failed", [0, 1, 0], 0));
+    assert!(test.report().error.unwrap().contains("`id` has no value"));
+}
+
+#[test]
+fn a_flow_that_an_earlier_release_accepted_is_still_read() {
+    let text =
+        STEP.replace("role: required", "role: required, type: string, default: '\"1\"', for_each: true");
+    let text = text.replace("id: ship", "id: ship\n    name: ''").replace("/ship?v=1", "/{nothing}");
+    let refused = check(&Source::new("f.yaml", text.as_str()), &Operator::default());
+    assert!(refused.workflow.is_none());
+    let mut older = TestedJob::of(STEP).decoded().remove(0);
+    if let Event::Job(JobEvent::Submitted(submitted)) = &mut older.event {
+        submitted.text = text.as_str().into();
+    }
+    let job = Job::begin(&older).unwrap();
+    assert_eq!(job.workflow().steps[0].name, "ship");
 }
 
 #[test]

@@ -56,6 +56,19 @@ fn a_failed_goal_ends_the_flow_once_running_items_have_ended() {
 }
 
 #[test]
+fn a_step_that_succeeds_after_another_goal_has_failed_is_completed_and_sets_its_attribute() {
+    let mut test = flow("a, b, c", "", &[("a", "", ONCE), ("b", "x: {role: output}", ONCE), ("c", "", ONCE)]);
+    test.start().fail_item(item_at(0), FailureCause::Refused);
+    let lines = test.succeed_item(StepId(1).item(0), &json!({"x": 4})).lines();
+    assert_eq!(lines[1..], ["item_succeeded 1/0", "attribute_set", "step_completed 1"]);
+    assert_eq!(test.attribute("x"), 4);
+    assert_eq!(test.outcome().0, "running", "one still runs");
+    test.fail_item(StepId(2).item(0), FailureCause::Refused);
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Permanent), [1, 2, 0]));
+    test.check_replay();
+}
+
+#[test]
 fn a_failure_that_no_goal_requires_does_not_stop_the_flow() {
     let mut test = flow("b", "", &[("a", "x: {role: output}", ONCE), ("b", "x: {role: optional}", ONCE)]);
     test.start().fail_item(item_at(0), FailureCause::Status(410)).start();

@@ -1,6 +1,9 @@
 //! Flows: planned backwards from their goals, connected by attributes.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
+use undaunted_engine::event::{Event, StepEvent};
 use undaunted_engine::id::StepId;
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{FailureCause, Reason};
@@ -47,6 +50,34 @@ fn steps_begin_when_their_inputs_are_set_and_only_if_they_lead_to_a_goal() {
 }
 
 #[test]
+fn an_attribute_keeps_its_first_value_and_a_later_one_is_recorded() {
+    let mut test = flow(
+        "a, b, c",
+        "given: 0",
+        &[
+            ("a", "x: {role: output}, given: {role: output}", ONCE),
+            ("b", "x: {role: output}", ONCE),
+            ("c", "x: {role: required}, given: {role: required}", ONCE),
+        ],
+    );
+    test.start();
+    test.succeed_item(StepId(1).item(0), &json!({"x": 1}));
+    test.start();
+    assert_eq!(test.arguments(StepId(2).item(0)), json!({"x": 1, "given": 0}), "init comes first");
+    test.succeed_item(item_at(0), &json!({"x": 2, "given": 3}));
+    let recorded = test.records().into_iter().filter_map(|record| match record.event {
+        Event::Step(StepEvent::AttributeSet { name, value, unused, .. }) => Some((name, value, unused)),
+        _ => None,
+    });
+    let unused = |name: &str, value: &str| (name.to_owned(), value.to_owned(), Some(true));
+    assert_eq!(recorded.collect::<Vec<_>>(), [unused("given", "3"), unused("x", "2")]);
+    test.succeed_item(StepId(2).item(0), &json!({}));
+    assert_eq!((test.attribute("x"), test.attribute("given")), (json!(1), json!(0)));
+    assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
+    test.check_replay();
+}
+
+#[test]
 fn independent_steps_run_in_parallel() {
     let mut test = flow("a, b", "", &[("a", "x: {role: output}", ONCE), ("b", "y: {role: output}", ONCE)]);
     assert_eq!(test.start().records().len(), 2);
@@ -73,6 +104,21 @@ fn a_flow_that_cannot_be_planned_is_refused() {
             "an output cannot have `for_each`",
         ),
         (flow_text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]), "is not valid JSON"),
+        (flow_text("a", "", &[("a", "x: {role: required, default: '1'}", "")]), "its role is `required`"),
+        (flow_text("a", "", &[("a", "x: {role: output, default: '1'}", "")]), "its role is `output`"),
+        (
+            flow_text("a", "x: b", &[("a", "x: {role: required, type: string, for_each: true}", "")]),
+            "`for_each` needs an array, and the type of `x` is `string`",
+        ),
+        (flow_text("a", "", &[("a", "'': {role: output}", "")]), "the name of an attribute cannot be empty"),
+        (flow_text("a", "", &[("a", "x: {role: output, mapping: {name: ''}}", "")]), "cannot be empty"),
+        (flow_text("''", "", &[("''", "", "")]), "a name cannot be empty"),
+        (flow_text("a", "", &[("a", "", ", name: ''")]), "a name cannot be empty"),
+        (
+            flow_text("a", "", &[("a", "", "")]).replace("http://s/a", "http://s/{x}"),
+            "not an input of the step",
+        ),
+        (flow_text("a", "x: 1", &[needs]).replace("http://s/a", "http://{x}/a"), "`{x}` is part of the host"),
         (flow_text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]), "not valid CEL"),
         (flow_text("a", "", &[("a", "", ", predicate: {language: lua, script: x}")]), "lua"),
         (flow_text("a", "", &[("a", "", ", memoizable: true")]), "memoizable"),
@@ -83,8 +129,41 @@ fn a_flow_that_cannot_be_planned_is_refused() {
     }
     // `init` breaks a cycle, and a default replaces an attribute that no step sets.
     assert!(!TestedJob::of(&flow_text("a", "x: 1", &cycle)).ready().is_empty());
-    let default = [("a", "x: {role: required, default: '5'}", "")];
+    let default = [("a", "x: {role: optional, default: '5'}", "")];
     assert_eq!(flow("a", "", &default).arguments(item_at(0)), json!({"x": 5}));
+}
+
+#[test]
+fn a_provider_whose_inputs_cannot_appear_is_left_out_of_the_plan() {
+    let goal = ("goal", "x: {role: required}", ONCE);
+    let works = ("works", "x: {role: output}", ONCE);
+    // Two lack an input, and two wait for each other.
+    let lacks = ("lacks", "q: {role: required}, x: {role: output}", ONCE);
+    let own = ("own", "s: {role: required}, x: {role: output}", ONCE);
+    let one = ("one", "b: {role: required}, c: {role: output}, x: {role: output}", ONCE);
+    let other = ("other", "c: {role: required}, b: {role: output}", ONCE);
+    let text = flow_text("goal", "", &[lacks, goal, one, other, own, works]);
+    let checked = check(&Source::new("f.yaml", text.as_str()), &Operator::default());
+    let warnings: Vec<String> = checked.diagnostics.iter().map(|found| found.message.clone()).collect();
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert!(warnings[0].contains("step `lacks` is never run: it needs `q`"), "{warnings:?}");
+    let mut test = TestedJob::of(&text);
+    let excluded = &test.job.workflow().flow.as_ref().unwrap().excluded;
+    let expected = [(0, "q"), (2, "b"), (4, "s")].map(|(step, missing)| (step, vec![missing.to_owned()]));
+    assert_eq!(*excluded, BTreeMap::from(expected));
+    assert_eq!(test.ready(), [StepId(5).item(0)]);
+    test.start().succeed_item(StepId(5).item(0), &json!({"x": 1})).start();
+    assert_eq!(test.arguments(StepId(1).item(0)), json!({"x": 1}));
+    test.succeed_item(StepId(1).item(0), &json!({}));
+    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
+    // Without any other provider the goal lacks the input.
+    assert!(refused(&flow_text("goal", "", &[lacks, goal])).contains("step `lacks` needs `q`"));
+    assert!(refused(&flow_text("goal", "", &[goal, one, other])).contains("wait for each other"));
+    // A provider of an optional input is left out as well.
+    let takes = ("goal", "x: {role: optional, default: '4'}", ONCE);
+    let mut test = TestedJob::of(&flow_text("goal", "", &[lacks, takes]));
+    test.start();
+    assert_eq!(test.arguments(StepId(1).item(0)), json!({"x": 4}));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! `on_failure` and `on_success` handlers.
 
+use std::collections::BTreeSet;
+
 use undaunted_engine::id::CommandId;
+use undaunted_engine::task::receipt_token;
 use undaunted_policy::{FailureCause, Reason};
 
 use crate::fixture::{EXIT_1, TestedJob, item_at, secs};
@@ -135,6 +138,40 @@ fn an_extra_attempt_has_the_next_number() {
     assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 4"]);
     test.succeed(0);
     assert_eq!(test.start().lines(), ["attempt_started 0/0 0.4 as 5"]);
+}
+
+#[test]
+fn attempts_of_a_handler_are_numbered_over_all_rounds_and_each_round_has_its_own_token() {
+    let handler = "[{shell: one, retry_config: {attempts: 1}}, {shell: two}]";
+    let mut test = list(&format!("{{commands: {handler}, max_attempts: 2}}"));
+    let token = |test: &TestedJob| {
+        let active = test.active(0);
+        receipt_token(&test.job, item_at(0), active.command, active.round)
+    };
+    let own = token(&test);
+    let mut seen = Vec::new();
+    for round in 0..2 {
+        test.fail(0, EXIT_1);
+        for (fails, number) in [(true, 1), (false, 2)] {
+            if test.ready().is_empty() {
+                test.advance();
+            }
+            test.start();
+            assert_eq!(test.active(0).attempts, round * 2 + number, "the first command of the handler");
+            seen.push(token(&test));
+            let _ = if fails { test.fail(0, EXIT_1) } else { test.succeed(0) };
+        }
+        test.crash_and_resume().start();
+        assert_eq!(test.active(0).attempts, round + 1, "the second one");
+        seen.push(token(&test));
+        test.succeed(0).start();
+        assert_eq!(test.active(0).attempts, round + 2, "the extra attempt");
+        assert_eq!(token(&test), own, "a command keeps its token");
+    }
+    assert_eq!((&seen[0], &seen[3]), (&seen[1], &seen[4]), "the attempts of a round share one");
+    seen.dedup();
+    assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 4, "{seen:?}");
+    test.finish().check_replay();
 }
 
 #[test]

@@ -115,7 +115,11 @@ fn is_true_of_an_item(item: &ItemView, views: &AllViews, name: &str) {
     }
     let stops = item.history.iter().filter_map(|entry| match entry {
         EntryView::Stop(stop) => stop.decision.as_ref(),
-        EntryView::Attempt(_) | EntryView::Mend(_) | EntryView::Held(_) | EntryView::Released(_) => None,
+        EntryView::Attempt(_)
+        | EntryView::Mend(_)
+        | EntryView::Held(_)
+        | EntryView::Released(_)
+        | EntryView::Arrived(_) => None,
     });
     let forecast_stops = item.next.iter().filter_map(|next| next.stops.decision.as_ref());
     for decision in stops.chain(forecast_stops) {

@@ -208,14 +208,11 @@ impl JobDriver<'_> {
         for request in self.journal.unseen(requests) {
             match ReadRequest::read(&request.bytes) {
                 Some(ReadRequest::Request(asked)) => self.decide(&asked.input()),
-                // Its sender has been answered, so without a running attempt the result waits for one.
-                Some(ReadRequest::Report(arrived)) => {
-                    let waits = matches!(self.handle_result(arrived), TokenStatus::Waiting);
-                    if waits && !mutant::is(Mutant::OfflineResultLost) {
-                        continue;
-                    }
+                // Its sender has been answered, so it must count.
+                Some(ReadRequest::Report(arrived)) if !mutant::is(Mutant::OfflineResultLost) => {
+                    self.handle_result(arrived);
                 }
-                None => {}
+                Some(ReadRequest::Report(_)) | None => {}
             }
             self.journal.take(request.id);
         }
@@ -226,15 +223,12 @@ impl JobDriver<'_> {
     /// Takes a result and answers its sender. A result that is known already changes nothing.
     pub(super) fn handle_report(&mut self, report: AttemptReport) {
         match self.handle_result(report.arrived) {
-            // Nothing can be recorded for an attempt that has not started. Without an answer, the sender
-            // sends the result again.
-            TokenStatus::Waiting => {}
             TokenStatus::Unknown => {
                 // The sender may no longer wait.
                 let _ = report.reply.send(DeliveryOutcome::Unknown);
             }
             // Answered when the result is on disk, since the sender then stops sending it.
-            TokenStatus::Running(_) | TokenStatus::Expired => {
+            TokenStatus::Running(_) | TokenStatus::Waiting(_) | TokenStatus::Expired => {
                 self.when_written(AfterCommit::Answer(report.reply));
             }
         }
@@ -243,18 +237,18 @@ impl JobDriver<'_> {
     /// Takes a result without answering. Returns the attempt it was for.
     pub(super) fn handle_result(&mut self, arrived: ArrivedResult) -> TokenStatus {
         let found = find_token(&self.job, &arrived.step, &arrived.token);
-        if let TokenStatus::Running(start) = found {
-            let (output, failure, error) = match arrived.result {
-                Ok(output) => (Some(output), None, String::new()),
-                Err(error) => (None, Some(FailureCause::Refused), error),
-            };
-            self.attempt_ended(AttemptEnd {
-                start,
-                output: output.map(|output| self.context.secrets.redact(output)),
-                failure,
-                error: self.context.secrets.redact(error),
-                ..AttemptEnd::default()
-            });
+        let redact = |text| self.context.secrets.redact(text);
+        let result = arrived.result.map(redact).map_err(redact);
+        match found {
+            TokenStatus::Running(start) => {
+                let (output, failure, error) = match result {
+                    Ok(output) => (Some(output), None, String::new()),
+                    Err(error) => (None, Some(FailureCause::Refused), error),
+                };
+                self.attempt_ended(AttemptEnd { start, output, failure, error, ..AttemptEnd::default() });
+            }
+            TokenStatus::Waiting(item) => self.decide(&Input::ResultArrived { item, result }),
+            TokenStatus::Expired | TokenStatus::Unknown => {}
         }
         found
     }

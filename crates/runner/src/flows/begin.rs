@@ -9,6 +9,7 @@ use undaunted_engine::event::{FlowRun, JobSubmitted};
 use undaunted_engine::flow::{StepSelection, select};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{SubmissionContext, SubmissionError, submission};
+use undaunted_engine::task::endpoint_inputs;
 use undaunted_engine::workflow::{FlowGoals, FlowStep, FlowStepKind, PoolRequest, Workflow, assemble};
 use undaunted_store::{AppendError, ClaimError};
 
@@ -44,7 +45,7 @@ pub enum PlanError {
 impl FlowHost {
     /// Checks the definition of a step. Returns its id, or all errors in one line.
     pub fn check_step(&self, definition: &Value) -> Result<String, String> {
-        let step = self.steps.check(definition)?;
+        let step = self.steps.check_new(definition)?;
         let id = &step.id;
         if !is_name(id) {
             return Err(format!(
@@ -52,11 +53,13 @@ impl FlowHost {
             ));
         }
         if let FlowStepKind::Call { endpoint, health_check, .. } = &step.checked.kind {
-            let addresses = [Some(endpoint), health_check.as_ref()];
-            for address in addresses.into_iter().flatten() {
-                if !self.endpoints.allow(address) {
-                    return Err(format!("`{address}` is not among the allowed endpoints"));
-                }
+            // The inputs of the endpoint are not known yet; every call checks its own address.
+            let is_open = endpoint_inputs(endpoint).next().is_some();
+            let may_call =
+                if is_open { self.endpoints.may_allow(endpoint) } else { self.endpoints.allow(endpoint) };
+            let health_check = health_check.as_ref().filter(|address| !self.endpoints.allow(address));
+            if let Some(address) = Some(endpoint).filter(|_| !may_call).or(health_check) {
+                return Err(format!("`{address}` is not among the allowed endpoints"));
             }
         }
         Ok(id.clone())

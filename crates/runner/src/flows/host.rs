@@ -182,16 +182,18 @@ impl FlowHost {
         match find_token(&job, &arrived.step, &arrived.token) {
             TokenStatus::Unknown => Some(DeliveryOutcome::Unknown),
             TokenStatus::Expired => Some(DeliveryOutcome::Taken),
-            // Nothing can be recorded for an attempt that has not started.
-            TokenStatus::Waiting => None,
-            TokenStatus::Running(_) if job.stage == JobStage::Suspended => {
+            TokenStatus::Running(_) | TokenStatus::Waiting(_) if job.stage == JobStage::Suspended => {
                 self.leave_for_owner(flow, arrived)
             }
-            TokenStatus::Running(_) => match journal::claim(&*self.store, flow, &self.plans) {
-                Ok(claimed) => self.resume_and_deliver(claimed, arrived),
-                Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.leave_for_owner(flow, arrived),
-                Err(_) => None,
-            },
+            TokenStatus::Running(_) | TokenStatus::Waiting(_) => {
+                match journal::claim(&*self.store, flow, &self.plans) {
+                    Ok(claimed) => self.resume_and_deliver(claimed, arrived),
+                    Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => {
+                        self.leave_for_owner(flow, arrived)
+                    }
+                    Err(_) => None,
+                }
+            }
         }
     }
 

@@ -234,3 +234,29 @@ fn flows_of_one_name_in_two_stores_have_different_tokens() {
     let keys = fixtures.map(|fixture| fixture.job("a").submitted().token_key);
     assert!(keys[0].is_some() && keys[0] != keys[1], "{keys:?}");
 }
+
+#[test]
+fn a_provider_whose_inputs_cannot_appear_does_not_keep_a_flow_from_starting() {
+    let fine = Reply::outputs(&json!({"x": 1}));
+    let server = ScriptedServer::start().on("/works", &[fine]).on("/goal", &[ok()]);
+    let gives = json!({"x": {"role": "output"}});
+    let lacks = json!({"q": {"role": "required"}, "x": {"role": "output"}});
+    let fixture = FlowFixture::of(&[
+        step("goal", &server.url("/goal"), &json!({"x": {"role": "required"}}), &Value::Null),
+        step("lacks", &server.url("/lacks"), &lacks, &Value::Null),
+        step("works", &server.url("/works"), &gives, &Value::Null),
+    ]);
+    let engine = fixture.engine();
+    engine.start(&wanted("a", "goal", &json!({})));
+    engine.completes("a");
+    assert!(server.requests("/lacks").is_empty());
+    // With the input, both are called.
+    server.answers("/works", &[Reply::outputs(&json!({"x": 1}))]);
+    server.answers("/lacks", &[Reply::outputs(&json!({"x": 2}))]);
+    engine.start(&wanted("b", "goal", &json!({"q": 0})));
+    engine.completes("b");
+    assert_eq!(server.requests("/lacks").len(), 1);
+    // A goal that cannot be reached names what it lacks.
+    let why = engine.host().start(&wanted("c", "lacks", &json!({}))).unwrap_err();
+    assert!(why.to_string().contains("`q`"), "{why}");
+}

@@ -94,25 +94,82 @@ fn all_errors_of_a_step_definition_are_reported() {
 }
 
 #[test]
-fn unknown_keys_and_nulls_of_a_step_definition_are_ignored() {
+fn nulls_and_an_empty_default_of_a_step_definition_are_ignored() {
     let fixture = FlowFixture::new();
     let engine = fixture.engine();
     let plain = json!({
         "id": "s", "type": "sync", "http": {"endpoint": "http://steps/s"},
-        "attributes": {"x": {"role": "optional", "default": "1"}},
+        "attributes": {"x": {"role": "required"}},
     });
     let wordy = json!({
-        "id": "s", "type": "sync", "colour": "blue", "flow": null, "predicate": null,
+        "id": "s", "type": "sync", "flow": null, "predicate": null, "script": null, "compensate": null,
         "work_config": null, "memoizable": null,
-        "http": {"endpoint": "http://steps/s", "health_check": null, "timeout": null, "retry": 7},
-        "attributes": {
-            "x": {"role": "optional", "default": "1", "mapping": null, "since": 2020},
-        },
+        "http": {"endpoint": "http://steps/s", "health_check": null, "timeout": null},
+        "attributes": {"x": {"role": "required", "default": "", "mapping": null}},
     });
     for step in [&plain, &wordy] {
         assert_eq!(engine.host().check_step(step), Ok("s".to_owned()));
     }
     assert_eq!(plain_definition(&wordy), plain);
+}
+
+#[test]
+fn keys_of_newer_definitions_are_refused_by_name_with_those_that_are_known() {
+    let fixture = FlowFixture::new();
+    let engine = fixture.engine();
+    let script = json!({"language": "jpath", "script": "$.x"});
+    for (definition, named, known) in [
+        (with("attributes.x.mapping", json!({"name": "y", "script": script})), "`script`", "name"),
+        (with("compensate", json!({"endpoint": "http://steps/undo"})), "`compensate`", "predicate"),
+        (with("work_config", json!({"init_backoff": 5})), "`init_backoff`", "max_backoff"),
+        (with("http.compensate", json!({})), "`compensate`", "endpoint"),
+        (with("attributes.x.timeout", json!(5)), "`timeout`", "timeout"),
+        (with("colour", json!("blue")), "`colour`", "attributes"),
+    ] {
+        let words = engine.host().check_step(&definition).expect_err(named);
+        assert!(words.contains(named) && words.contains(known), "{words}");
+    }
+}
+
+#[test]
+fn a_registered_step_that_this_release_would_refuse_still_runs() {
+    let server = ScriptedServer::start().on("/s", &[Reply::outputs(&json!({}))]);
+    let attributes = json!({"x": {"role": "required", "type": "string", "default": "\"1\"", "since": 2020}});
+    let old = step("s", &server.url("/s"), &attributes, &Value::Null);
+    let fixture = FlowFixture::new();
+    fixture.register(&old);
+    let engine = fixture.engine();
+    assert!(engine.host().check_step(&old).is_err());
+    engine.start(&wanted("a", "s", &json!({"x": "y"})));
+    engine.completes("a");
+}
+
+#[test]
+fn the_address_with_its_inputs_must_be_allowed() {
+    let server = ScriptedServer::start();
+    for path in ["/ok/1", "/ok/2"] {
+        server.answers(path, &[Reply::outputs(&json!({}))]);
+    }
+    let id = json!({"dir": {"role": "required"}, "id": {"role": "required"}});
+    let step = step("s", &format!("{}/{{dir}}/{{id}}", server.origin()), &id, &Value::Null);
+    let allowed: &'static str = Box::leak(format!("{}/ok/*", server.origin()).into_boxed_str());
+    let fixture = FlowFixture::of(std::slice::from_ref(&step));
+    let engine = fixture
+        .engine_with(HostOptions { endpoints: Box::leak(Box::new([allowed])), ..HostOptions::default() });
+    // What it will call is not known when it is registered; where is.
+    engine.host().check_step(&step).unwrap();
+    let mut elsewhere = step;
+    elsewhere["http"]["endpoint"] = "http://elsewhere/{dir}/{id}".into();
+    assert!(engine.host().check_step(&elsewhere).is_err());
+    for (flow, dir, id, goes) in
+        [("a", "ok", "1", true), ("b", "no", "1", false), ("c", "ok", "..", false), ("d", "ok", "2", true)]
+    {
+        engine.start(&wanted(flow, "s", &json!({"dir": dir, "id": id})));
+        let expected = if goes { JobStage::Completed } else { JobStage::Failed };
+        assert_eq!(engine.left(flow), Ok(expected), "{flow}");
+    }
+    let paths: Vec<String> = server.all().iter().map(|sent| sent.target.clone()).collect();
+    assert_eq!(paths, ["/ok/1", "/ok/2"]);
 }
 
 #[test]

@@ -56,21 +56,68 @@ fn a_call_carries_the_url_for_its_result() {
     assert_eq!(sent["metadata"]["webhook_url"], address);
 }
 
-#[test]
-fn a_result_for_an_item_that_waits_for_a_retry_is_not_answered() {
-    let server = server();
+/// A flow `a` whose step was called once and waits a long time for its retry.
+fn waiting(server: &ScriptedServer) -> FlowFixture {
     server.answers("/later", &[Reply::status(503)]);
-    let fixture = fixture(&server, &json!({"max_retries": 3, "backoff": 50_000}));
+    fixture(server, &json!({"max_retries": 3, "backoff": 50_000}))
+}
+
+#[test]
+fn a_result_for_an_item_that_waits_for_a_retry_counts_and_no_attempt_follows() {
+    let server = server();
+    let fixture = waiting(&server);
     let engine = fixture.engine();
-    engine.start(&wanted("a", "later", &json!({})));
-    let token = token(&server);
-    FlowFixture::eventually("a wait", || fixture.all("a", "retry_scheduled").pop());
-    let before = fixture.records("a").len();
-    assert_eq!(engine.deliver("a", "later", &token, RESULT), None);
-    // The same through another host.
+    // One of them is delivered through another host.
     let elsewhere = fixture.engine();
-    assert_eq!(elsewhere.deliver("a", "later", &token, RESULT), None);
-    assert_eq!(fixture.records("a").len(), before);
+    for (flow, host) in [("a", &engine), ("b", &elsewhere)] {
+        server.answers("/later", &[Reply::status(503)]);
+        engine.start(&wanted(flow, "use", &json!({})));
+        FlowFixture::eventually("a wait", || fixture.all(flow, "retry_scheduled").pop());
+        let token = server.requests("/later").pop().unwrap().token().to_owned();
+        assert_eq!(host.deliver(flow, "later", &token, RESULT), Some(Taken));
+        engine.completes(flow);
+        assert_eq!(host.deliver(flow, "later", &token, r#"{"y": 8}"#), Some(Taken), "again");
+        assert_eq!(fixture.job(flow).attributes["y"].value, json!(7));
+        assert_eq!(fixture.all(flow, "attempt_started").len(), 2, "one of each step");
+    }
+}
+
+#[test]
+fn a_failure_for_an_item_that_waits_for_a_retry_is_permanent() {
+    let server = server();
+    let fixture = waiting(&server);
+    let engine = fixture.engine();
+    engine.start(&wanted("a", "use", &json!({})));
+    FlowFixture::eventually("a wait", || fixture.all("a", "retry_scheduled").pop());
+    let refused =
+        ArrivedResult { step: "later".to_owned(), token: token(&server), result: Err("no stock".to_owned()) };
+    assert_eq!(engine.host().deliver("a", &refused), Some(Taken));
+    assert_eq!(engine.left("a"), Ok(JobStage::Failed));
+    assert_eq!(fixture.all("a", "result_arrived")[0]["error"], "no stock");
+    assert_eq!(server.all().len(), 1);
+}
+
+#[test]
+fn a_result_for_a_waiting_item_survives_a_kill_before_and_after_it_is_taken() {
+    let server = server();
+    let fixture = waiting(&server);
+    let mut process = fixture.process();
+    process.begin(&wanted("a", "use", &json!({})));
+    FlowFixture::eventually("a wait", || fixture.all("a", "retry_scheduled").pop());
+    let token = token(&server);
+    process.kill();
+    // The second host takes the result, and is killed while the next step is called.
+    server.answers("/use", &[Reply::outputs(&json!({})).gated()]);
+    let mut process = fixture.process();
+    assert_eq!(process.deliver("a", "later", &token, RESULT), json!({"delivered": "Taken"}));
+    process.kill();
+    server.open("/use");
+    let engine = fixture.engine();
+    assert_eq!(engine.host().recover().unwrap().resumed, ["a"]);
+    engine.completes("a");
+    assert_eq!(server.requests("/later").len(), 1);
+    assert_eq!(fixture.job("a").attributes["y"].value, json!(7));
+    assert_eq!(fixture.all("a", "result_arrived").len(), 1);
 }
 
 #[test]

@@ -56,6 +56,10 @@ impl HostProcess {
         assert_eq!(self.child.wait().unwrap().signal(), Some(9));
     }
 
+    pub(crate) fn deliver(&mut self, flow: &str, step: &str, token: &str, result: &str) -> Value {
+        self.ask(&json!({"deliver": {"flow": flow, "step": step, "token": token, "result": result}}))
+    }
+
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

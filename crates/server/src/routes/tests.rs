@@ -80,6 +80,35 @@ fn an_invalid_definition_is_refused() {
 }
 
 #[test]
+fn keys_and_values_that_are_not_supported_are_refused_by_name() {
+    let test_server = TestServer::start();
+    for (place, value, named) in [
+        (
+            "/attributes/x/mapping",
+            json!({"name": "z", "script": {"language": "jpath", "script": "$"}}),
+            "script",
+        ),
+        ("/compensate", json!({"endpoint": "http://s/undo"}), "compensate"),
+        ("/work_config", json!({"init_backoff": 5}), "init_backoff"),
+        ("/name", json!(""), "empty"),
+        ("/id", json!(""), "empty"),
+        ("/attributes/x", json!({"role": "required", "default": "1"}), "default"),
+        ("/attributes/x", json!({"role": "required", "type": "string", "for_each": true}), "for_each"),
+        ("/http/method", json!("TRACE"), "TRACE"),
+        ("/http/endpoint", json!("http://s/{z}"), "{z}"),
+    ] {
+        let mut wrong = step("a");
+        let (parent, key) = place.rsplit_once('/').unwrap();
+        wrong.pointer_mut(parent).unwrap()[key] = value;
+        let error = refused(test_server.post("/engine/step", &wrong), 400);
+        assert!(error.contains(named), "{place}: {error}");
+    }
+    let mut fine = step("a");
+    fine["http"] = json!({"endpoint": "http://s/{x}", "method": "GET"});
+    assert_eq!(test_server.post("/engine/step", &fine).0, 201);
+}
+
+#[test]
 fn flows_are_started_under_a_normalized_id_or_refused_with_a_reason() {
     let test_server = TestServer::start();
     assert_eq!(test_server.post("/engine/step", &step("a")).0, 201);
@@ -134,6 +163,22 @@ fn a_plan_is_a_preview() {
     assert_eq!(plan["steps"]["a"]["http"]["endpoint"], "http://s/a");
     assert_eq!(plan["required"], json!(["x"]));
     assert_eq!(plan["attributes"]["y"]["providers"], json!(["a"]));
+    assert_eq!(plan["excluded"], json!({}));
+    // A second provider of `x` lacks an input: the plan leaves it out and says why.
+    for (id, gives) in [("works", json!({})), ("lacks", json!({"q": {"role": "required"}}))] {
+        let mut provider = step(id);
+        provider["attributes"] = gives;
+        provider["attributes"]["x"] = json!({"role": "output"});
+        assert_eq!(test_server.post("/engine/step", &provider).0, 201);
+    }
+    let (status, plan) = test_server.post("/engine/plan", &json!({"goals": ["a"]}));
+    assert_eq!((status, &plan["required"]), (200, &json!([])));
+    assert_eq!(plan["excluded"], json!({"missing": {"lacks": ["q"]}}));
+    assert_eq!(plan["attributes"]["x"]["providers"], json!(["works"]));
+    let (status, plan) = test_server.post("/engine/plan", &json!({"goals": ["a"], "init": {"q": 1}}));
+    assert_eq!((status, &plan["excluded"]), (200, &json!({})));
+    assert_eq!(test_server.post("/engine/flow", &json!({"id": "f", "goals": ["a"]})).0, 201);
+    assert_eq!(test_server.get("/engine/flow/f").1["plan"]["excluded"], json!({"missing": {"lacks": ["q"]}}));
     let _ = refused(test_server.post("/engine/plan", &json!({"goals": ["b"]})), 404);
     let _ = refused(test_server.post("/engine/plan", &json!({"goals": []})), 400);
 }

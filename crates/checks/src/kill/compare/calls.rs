@@ -115,7 +115,7 @@ fn check_results(case: &KillEvidence<'_>, findings: &mut KillFindings) {
             findings.lost(format_args!("a result was answered 200 and is not on record: {post:?}"));
         }
     }
-    for event in case.events.iter().filter(|it| it.is("attempt_succeeded")) {
+    for event in case.events.iter().filter(|it| is_success(it)) {
         let planned = case.plan.commands.get(event.text("command"));
         if planned.is_some_and(|it| it.kind == CommandKind::Later) {
             let until = event.at.saturating_add(SLACK);
@@ -133,7 +133,12 @@ fn is_result_of(post: &PostedResult, event: &JournalEvent) -> bool {
 
 fn has_success(case: &KillEvidence<'_>, post: &PostedResult) -> bool {
     let mut events = case.events.iter();
-    events.any(|it| it.is("attempt_succeeded") && is_result_of(post, it))
+    events.any(|it| is_success(it) && is_result_of(post, it))
+}
+
+/// A result counts also while its item waits for a retry.
+fn is_success(event: &JournalEvent) -> bool {
+    event.is("attempt_succeeded") || (event.is("result_arrived") && event.text("result") == "succeeded")
 }
 
 /// Whether the item had ended without the result. A result after that changes nothing and need not be sent

@@ -10,6 +10,8 @@ use crate::kill::plan::PlannedCommand;
 #[derive(Default)]
 struct HistoryCheck {
     made: BTreeMap<CommandKey, u64>,
+    /// Of those, the attempts in earlier rounds of a handler.
+    before: BTreeMap<CommandKey, u64>,
     open: BTreeMap<CommandKey, u64>,
     due: BTreeMap<CommandKey, u64>,
     starts: BTreeSet<Option<u64>>,
@@ -55,13 +57,14 @@ impl HistoryCheck {
                     .duplicated_unless(before.is_none(), format_args!("a retry is scheduled twice: {event}"));
             }
             "command_stopped" => {
-                // A handler runs from the beginning in every round.
+                // A handler runs from the beginning in every round; its attempts are numbered over all of them.
                 let of = event.text("correlation_id").to_owned();
                 let is_handler = |(item, command): &CommandKey| {
                     let planned = case.plan.commands.get(command);
                     *item == of && planned.is_some_and(|it| it.is_handler)
                 };
-                self.made.retain(|key, _| !is_handler(key));
+                let made = self.made.iter().filter(|(key, _)| is_handler(key));
+                self.before.extend(made.map(|(key, made)| (key.clone(), *made)));
                 self.succeeded.retain(|key| !is_handler(key));
                 // A retry that was given up is not made.
                 self.due.remove(&event.key());
@@ -99,7 +102,8 @@ impl HistoryCheck {
         findings
             .unlawful_unless(due <= event.at, format_args!("a retry is started before it is due: {event}"));
         let most = case.plan.commands.get(&key.1).map(PlannedCommand::most);
-        let is_allowed = most.is_some_and(|most| made <= most);
+        let before = self.before.get(&key).copied().unwrap_or_default();
+        let is_allowed = most.is_some_and(|most| made.saturating_sub(before) <= most);
         findings
             .duplicated_unless(is_allowed, format_args!("more attempts than the allowed {most:?}: {event}"));
         let shut = self.shut.contains(event.text("breaker")) && !event.flag("probe");

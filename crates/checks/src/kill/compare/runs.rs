@@ -139,7 +139,7 @@ fn results(case: &KillEvidence<'_>, run: &CommandRun, findings: &mut KillFinding
     );
 }
 
-/// All attempts of a command have one token, which no other command has.
+/// All attempts of a command have one token, which no other command has. A handler has one for each round.
 fn tokens(case: &KillEvidence<'_>, findings: &mut KillFindings) {
     let runs = case.runs.iter().map(|run| {
         let line = &run.begin;
@@ -151,7 +151,8 @@ fn tokens(case: &KillEvidence<'_>, findings: &mut KillFindings) {
     let mut of_token: BTreeMap<String, CommandKey> = BTreeMap::new();
     for (key, token) in runs.chain(calls) {
         let known = of_key.entry(key.clone()).or_insert_with(|| token.clone());
-        let same = *known == token;
+        let is_handler = case.plan.commands.get(&key.1).is_some_and(|it| it.is_handler);
+        let same = is_handler || *known == token;
         let owner = of_token.entry(token).or_insert_with(|| key.clone());
         findings
             .unlawful_unless(same && *owner == key, format_args!("the token of {} is not its own", key.1));

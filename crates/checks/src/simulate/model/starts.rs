@@ -6,7 +6,7 @@ use crate::simulate::case::{ScriptedAttempt, ScriptedEnd};
 
 use super::judge::ModelOutcome;
 use super::run::{ItemPlace, ModelRun};
-use super::state::{ModelAttempt, ModelItemState, ModelProgress};
+use super::state::{ModelAttempt, ModelItemPart, ModelItemState, ModelProgress};
 
 impl ModelRun<'_> {
     /// Starts or refuses one thing; whether anything changed.
@@ -106,6 +106,7 @@ impl ModelRun<'_> {
         };
         let item = self.item_mut(place);
         let _ = item.began.get_or_insert(now);
+        let is_handler = matches!(item.part, ModelItemPart::Handler(_));
         let progress: &mut ModelProgress = item.progress();
         progress.attempts += 1;
         let attempt = progress.attempts;
@@ -113,6 +114,8 @@ impl ModelRun<'_> {
         let made = self.made.entry((work.name.clone(), name)).or_default();
         made.attempts += 1;
         made.starts.push(now);
+        // The attempts of a handler are numbered over all its rounds.
+        let attempt = if is_handler { made.attempts } else { attempt };
         let act = self.case.act(&work.name, &script, attempt);
         // The deadline of its item bounds an attempt.
         let left = self.own_deadline(place).map(|it| it.saturating_sub(now));

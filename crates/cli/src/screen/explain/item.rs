@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use undaunted_engine::view::{
-    AttemptEntry, DecisionView, EntryView, HandlerSuccessEntry, HeldEntry, ItemStatus, ItemView, NextView,
-    ReleasedEntry, StopEntry,
+    ArrivedEntry, AttemptEntry, DecisionView, EntryView, HandlerSuccessEntry, HeldEntry, ItemStatus,
+    ItemView, NextView, ReleasedEntry, StopEntry,
 };
 use undaunted_policy::{Reason, Timestamp};
 
@@ -37,6 +37,7 @@ pub(crate) fn show(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io:
             EntryView::Mend(entry) => handled(out, entry)?,
             EntryView::Held(entry) => held(out, entry)?,
             EntryView::Released(entry) => released(out, entry)?,
+            EntryView::Arrived(entry) => arrived(out, entry)?,
         }
     }
     match &item.next {
@@ -220,6 +221,15 @@ fn handled(out: &mut impl Write, entry: &HandlerSuccessEntry) -> io::Result<()> 
     writeln!(out, "    decision   {then}")
 }
 
+fn arrived(out: &mut impl Write, entry: &ArrivedEntry) -> io::Result<()> {
+    writeln!(out, "\n  {}: the result of attempt {} arrived late", entry.command, entry.attempt)?;
+    writeln!(out, "    at         {}", entry.at)?;
+    if let Some(error) = &entry.error {
+        writeln!(out, "    error      {}", plain(error))?;
+    }
+    writeln!(out, "    decision   it counts; the retry is not made")
+}
+
 fn held(out: &mut impl Write, entry: &HeldEntry) -> io::Result<()> {
     let breaker = plain(&entry.breaker);
     writeln!(out, "\n  {} held by {breaker}", plain(&entry.command))?;
@@ -297,7 +307,11 @@ fn forecast(out: &mut impl Write, item: &ItemView, next: &NextView) -> io::Resul
 fn condition(item: &ItemView) -> &'static str {
     let attempts = item.history.iter().filter_map(|entry| match entry {
         EntryView::Attempt(entry) => Some(entry),
-        EntryView::Stop(_) | EntryView::Mend(_) | EntryView::Held(_) | EntryView::Released(_) => None,
+        EntryView::Stop(_)
+        | EntryView::Mend(_)
+        | EntryView::Held(_)
+        | EntryView::Released(_)
+        | EntryView::Arrived(_) => None,
     });
     // Only attempts of the current command: earlier ones have succeeded.
     let mut ended = attempts.filter(|it| it.attempt.command == item.command);

@@ -70,6 +70,14 @@ impl Sentences {
                 format!("  {of}: released by {} after {held}", plain(name))
             }),
             ItemEvent::LateResult(late) => Some(late_result(job, late)),
+            ItemEvent::ResultArrived(arrived) => {
+                let of = arrived.of;
+                Some(format!(
+                    "  {}: the result of attempt {} arrived; no retry",
+                    subject(job, of),
+                    of.attempt
+                ))
+            }
             ItemEvent::AttemptAccepted { .. }
             | ItemEvent::CommandRepeated { .. }
             | ItemEvent::Succeeded { .. }
@@ -89,7 +97,11 @@ impl Sentences {
         let of = retrying.of;
         let cause = self.failed.remove(&of.item()).unwrap_or_default();
         let (retry, attempt) = (retrying.arithmetic.retry, of.attempt);
-        let (retries, attempts) = bounds(retrying.arithmetic.allowed);
+        let (retries, mut attempts) = bounds(retrying.arithmetic.allowed);
+        if attempt.0 > retry {
+            // The attempts of a handler are numbered over its rounds, its retries are not.
+            attempts.clear();
+        }
         format!(
             "  {}: attempt {attempt}{attempts} failed ({cause}); retry {retry}{retries} in {}",
             subject(job, of),

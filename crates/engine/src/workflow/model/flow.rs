@@ -27,6 +27,9 @@ pub struct Flow {
     pub init: BTreeMap<String, Value>,
     /// Steps that lead to the goals, each after those it needs. Others are not run.
     pub plan: Vec<usize>,
+    /// Steps that would set an input of a planned step and that the plan leaves out, with the attributes that
+    /// they require and that cannot appear.
+    pub excluded: BTreeMap<usize, Vec<String>>,
 }
 
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub struct FlowStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlowStepKind {
     Call {
+        method: String,
+        /// `{name}` stands for an input.
         endpoint: String,
         health_check: Option<String>,
         /// The limit for one call.

@@ -1,6 +1,6 @@
 //! Reads the steps of a flow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use serde_json::Value;
 use undaunted_policy::spelling::{BackoffType, WorkConfig};
 
 use crate::flow::Predicate;
+use crate::task::{endpoint_inputs, input_in_host};
 use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
-use crate::workflow::keys::{ATTRIBUTE_TYPES, MappingTable, STEP_TYPES};
+use crate::workflow::keys::{ATTRIBUTE_TYPES, MappingTable, STEP_METHODS, STEP_TYPES};
 use crate::workflow::model::{
-    Action, Attribute, AttributeRole, Command, FlowGoals, FlowStep, FlowStepKind, ResolvedRetry,
+    Action, Attribute, AttributeRole, Command, Flow, FlowGoals, FlowStep, FlowStepKind, ResolvedRetry,
     SettingOrigin, SettingPlace, Step, StepCall, StepPhase, StepWork, Workflow,
 };
 use crate::workflow::source::Span;
@@ -25,8 +26,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn command(id: &str, index: u64, step: &FlowStep) -> Command {
     let (action, timeout) = match &step.kind {
-        FlowStepKind::Call { endpoint, timeout, later, .. } => {
-            let call = StepCall { endpoint: endpoint.clone(), later: *later };
+        FlowStepKind::Call { method, endpoint, timeout, later, .. } => {
+            let call = StepCall { method: method.clone(), endpoint: endpoint.clone(), later: *later };
             (Action::Step(Box::new(call)), Some(*timeout))
         }
         FlowStepKind::SubFlow { goals } => (Action::SubFlow(goals.clone()), None),
@@ -75,6 +76,7 @@ impl WorkflowReader<'_> {
                 for (step, needs) in workflow.steps.iter_mut().zip(needs) {
                     step.needs = needs;
                 }
+                self.warn_of_excluded(&flow, &spans, &workflow.steps);
                 workflow.flow = Some(flow);
             }
             Err(problems) => {
@@ -84,6 +86,17 @@ impl WorkflowReader<'_> {
                     self.report(problem.code, span, problem.message, problem.help);
                 }
             }
+        }
+    }
+
+    fn warn_of_excluded(&mut self, flow: &Flow, spans: &[Span], steps: &[Step]) {
+        for (step, missing) in &flow.excluded {
+            let (Some(span), Some(step)) = (spans.get(*step), steps.get(*step)) else { continue };
+            let missing = missing.join("`, `");
+            let message =
+                format!("step `{}` is never run: it needs `{missing}`, which cannot appear", step.name);
+            let help = "another step sets what this one would; remove this one, or set its input in `init`";
+            self.problem_with_help(DiagnosticCode::NoEffect, *span, message, help);
         }
     }
 
@@ -142,7 +155,7 @@ impl WorkflowReader<'_> {
     ) -> Option<(String, FlowStep)> {
         let fields = self.fields(node, MappingTable::FlowStep)?;
         let id = fields.read("id", |node| self.identifier(node));
-        let name = fields.read("name", |node| self.text(node));
+        let name = fields.read("name", |node| self.text(node).filter(|name| self.is_said(node, name)));
         let predicate = fields.read("predicate", |node| self.predicate(node));
         if let Some(node) = fields.get("memoizable")
             && self.flag(node) == Some(true)
@@ -157,7 +170,7 @@ impl WorkflowReader<'_> {
         let given = fields.read("attributes", |node| self.map(node)).into_iter().flatten();
         let attributes = given.filter_map(|entry| self.attribute(entry)).collect();
         let (completion, on_complete) = self.completion(&fields);
-        let kind = self.step_kind(&fields);
+        let kind = self.step_kind(&fields, &attributes);
         let breaker = self.step_breaker(&fields, kind.as_ref());
         self.needed(&fields, "id", MappingTable::FlowStep)?;
         let id = id?;
@@ -177,7 +190,20 @@ impl WorkflowReader<'_> {
         Some((id, step))
     }
 
-    fn step_kind(&mut self, fields: &MappingFields<'_>) -> Option<FlowStepKind> {
+    /// Whether a name is not empty; if it is, that is reported.
+    fn is_said(&mut self, node: &YamlNode<'_>, name: &str) -> bool {
+        let is_said = self.is_stored || !name.is_empty();
+        if !is_said {
+            self.problem(DiagnosticCode::WrongValue, node.span, "a name cannot be empty");
+        }
+        is_said
+    }
+
+    fn step_kind(
+        &mut self,
+        fields: &MappingFields<'_>,
+        attributes: &BTreeMap<String, Attribute>,
+    ) -> Option<FlowStepKind> {
         let node = self.needed(fields, "type", MappingTable::FlowStep)?;
         let kind = self.word(node, &STEP_TYPES.map(|kind| (kind, kind)))?;
         if kind == "script" {
@@ -196,6 +222,15 @@ impl WorkflowReader<'_> {
             let goals = self.names_in(goals);
             return Some(FlowStepKind::SubFlow { goals });
         }
+        self.flow_http(node, kind, attributes)
+    }
+
+    fn flow_http(
+        &mut self,
+        node: &YamlNode<'_>,
+        kind: &str,
+        attributes: &BTreeMap<String, Attribute>,
+    ) -> Option<FlowStepKind> {
         let fields = self.fields(node, MappingTable::FlowHttp)?;
         let timeout = fields.read("timeout", |node| self.count(node)).filter(|millis| *millis > 0);
         let completion = fields.get("completion_timeout");
@@ -208,15 +243,46 @@ impl WorkflowReader<'_> {
             self.check_url(node, false);
             self.text(node).map(str::to_owned)
         });
+        let methods = STEP_METHODS.map(|method| (method, method));
+        let method = fields.get("method").map(|node| (node, self.word(node, &methods)));
+        if let Some((node, Some("GET"))) = method.filter(|_| kind == "async") {
+            let message = "an `async` step cannot be called by GET, which has no body for the `webhook_url`";
+            self.wrong(node.span, message, "use POST");
+        }
         let endpoint = self.needed(&fields, "endpoint", MappingTable::FlowHttp)?;
         self.check_url(endpoint, false);
+        self.check_endpoint_inputs(endpoint, attributes);
         Some(FlowStepKind::Call {
+            method: method.and_then(|(_, method)| method).unwrap_or("POST").to_owned(),
             endpoint: self.text(endpoint)?.to_owned(),
             health_check,
             timeout: timeout.map_or(CALL_TIMEOUT, Duration::from_millis),
             later: kind == "async",
             patience: patience.map(Duration::from_millis),
         })
+    }
+
+    /// A name in braces must be an input of the step, and cannot be part of the host.
+    fn check_endpoint_inputs(&mut self, node: &YamlNode<'_>, attributes: &BTreeMap<String, Attribute>) {
+        let YamlValue::Text(endpoint) = &node.value else { return };
+        // Earlier releases did not fill in anything, and `${…}` was reported.
+        if self.is_stored || endpoint.contains("${") {
+            return;
+        }
+        if let Some(name) = input_in_host(endpoint) {
+            let message = format!("`{{{name}}}` is part of the host");
+            self.wrong(node.span, message, "use inputs only in the path and the query of an endpoint");
+        }
+        let inputs = attributes.iter().filter(|(_, attribute)| attribute.role != AttributeRole::Output);
+        let inputs = inputs.map(|(name, attribute)| attribute.mapping.as_ref().unwrap_or(name).as_str());
+        let inputs: BTreeSet<&str> = inputs.collect();
+        for name in endpoint_inputs(endpoint).filter(|name| !inputs.contains(name)) {
+            let message = format!("`{{{name}}}` in the endpoint is not an input of the step");
+            let known = inputs.iter().copied().collect::<Vec<_>>().join(", ");
+            let help =
+                if known.is_empty() { "it has none".to_owned() } else { format!("its inputs are {known}") };
+            self.wrong(node.span, message, help);
+        }
     }
 
     fn predicate(&mut self, node: &YamlNode<'_>) -> Option<Predicate> {
@@ -346,7 +412,9 @@ impl WorkflowReader<'_> {
         }
         let for_each = fields.read("for_each", |node| self.flag(node));
         let mapping = fields.read("mapping", |node| self.fields(node, MappingTable::Mapping));
-        let mapping = mapping.and_then(|fields| fields.read("name", |node| self.text(node)));
+        let mapping = mapping.and_then(|fields| {
+            fields.read("name", |node| self.text(node).filter(|name| self.is_said(node, name)))
+        });
         if role == AttributeRole::Const && default.is_none() {
             let message = format!("the constant `{}` has no value", entry.key);
             self.problem_with_help(
@@ -360,6 +428,9 @@ impl WorkflowReader<'_> {
             let message = "an output cannot have `for_each`";
             self.problem(DiagnosticCode::WrongValue, fields.key_span("for_each"), message);
         }
+        if !self.is_stored {
+            self.check_attribute(entry, &fields, role, kind);
+        }
         let attribute = Attribute {
             role,
             kind: kind.unwrap_or("any").to_owned(),
@@ -368,6 +439,34 @@ impl WorkflowReader<'_> {
             mapping: mapping.map(str::to_owned),
         };
         Some((entry.key.to_string(), attribute))
+    }
+
+    /// Rules that earlier releases did not have.
+    fn check_attribute(
+        &mut self,
+        entry: &YamlEntry<'_>,
+        fields: &MappingFields<'_>,
+        role: AttributeRole,
+        kind: Option<&str>,
+    ) {
+        let name = &entry.key;
+        if name.is_empty() {
+            self.problem(
+                DiagnosticCode::WrongValue,
+                entry.key_span,
+                "the name of an attribute cannot be empty",
+            );
+        }
+        let takes_default = matches!(role, AttributeRole::Optional | AttributeRole::Const);
+        if fields.get("default").is_some() && !takes_default {
+            let message = format!("`{name}` cannot have a default: its role is `{}`", role.word());
+            self.wrong(fields.key_span("default"), message, "make it `optional`, or remove the default");
+        }
+        let is_each = matches!(fields.get("for_each").map(|node| &node.value), Some(YamlValue::Bool(true)));
+        if let Some(kind) = kind.filter(|kind| is_each && !matches!(*kind, "array" | "any")) {
+            let message = format!("`for_each` needs an array, and the type of `{name}` is `{kind}`");
+            self.wrong(fields.key_span("for_each"), message, "make its type `array` or `any`");
+        }
     }
 
     fn default(&mut self, node: &YamlNode<'_>) -> Option<Value> {

@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::flow::flow_step;
 use super::workflow::blank;
+use crate::flow::AvailableSteps;
 use crate::workflow::diagnostic::{DiagnosticCode, nearest};
 use crate::workflow::model::{
-    Attribute, AttributeRole, Flow, FlowGoals, FlowStep, FlowStepKind, PoolRequest, Step, StepWork, Workflow,
-    WorkflowMode,
+    Attribute, Flow, FlowGoals, FlowStep, FlowStepKind, PoolRequest, Step, StepWork, Workflow, WorkflowMode,
 };
 
 #[derive(Debug)]
@@ -86,16 +84,14 @@ pub(super) fn plan_flow(
     steps: &[Step],
     FlowGoals { goals, init }: FlowGoals,
 ) -> Result<(Flow, Vec<Vec<usize>>), Vec<PlanProblem>> {
-    let producers = producers(steps);
     let numbered = || steps.iter().enumerate();
-    let needs: Vec<Vec<usize>> =
-        numbered().map(|(index, step)| needs(&producers, index, step, &init)).collect();
+    let available = AvailableSteps::of(steps.iter().map(attributes).collect(), &init);
+    let needs: Vec<Vec<usize>> = numbered().map(|(index, _)| needs(&available, index)).collect();
     let names: BTreeMap<&str, usize> = numbered().map(|(index, step)| (step.name.as_str(), index)).collect();
     let mut search = PlanSearch {
         steps,
         needs: &needs,
-        producers: &producers,
-        init: &init,
+        available: &available,
         state: vec![Visit::New; steps.len()],
         order: Vec::new(),
         problems: Vec::new(),
@@ -126,7 +122,20 @@ pub(super) fn plan_flow(
         return Err(search.problems);
     }
     let plan = search.order;
-    Ok((Flow { goals, init, plan }, needs))
+    let excluded = excluded(&available, &plan);
+    Ok((Flow { goals, init, plan, excluded }, needs))
+}
+
+/// The steps that would set an input of a planned step, if what they require could appear.
+fn excluded(available: &AvailableSteps<'_>, plan: &[usize]) -> BTreeMap<usize, Vec<String>> {
+    let inputs = plan.iter().flat_map(|step| available.open_inputs(*step).map(|(name, _)| (*step, name)));
+    let providers = inputs.flat_map(|(step, name)| available.others(step, name));
+    let left_out = providers.filter(|provider| !available.has(*provider));
+    let why = |provider: usize| {
+        let missing = available.missing(provider).into_iter();
+        (provider, missing.map(str::to_owned).collect())
+    };
+    left_out.map(why).collect()
 }
 
 fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<usize, PlanProblem> {
@@ -148,35 +157,21 @@ fn goals_of_sub_flow(step: &Step) -> &[String] {
     }
 }
 
-fn attributes(step: &Step) -> impl Iterator<Item = (&String, &Attribute)> {
-    let call = match &step.work {
-        StepWork::Call(call) => Some(&call.attributes),
-        StepWork::One | StepWork::Map(_) => None,
-    };
-    call.into_iter().flatten()
-}
-
-type Producers<'a> = BTreeMap<&'a str, Vec<usize>>;
-
-fn producers(steps: &[Step]) -> Producers<'_> {
-    let mut producers = Producers::new();
-    for (index, step) in steps.iter().enumerate() {
-        for (name, _) in attributes(step).filter(|(_, given)| given.role == AttributeRole::Output) {
-            producers.entry(name).or_default().push(index);
-        }
+/// Only steps of flows have attributes.
+fn attributes(step: &Step) -> &BTreeMap<String, Attribute> {
+    static NONE: BTreeMap<String, Attribute> = BTreeMap::new();
+    match &step.work {
+        StepWork::Call(call) => &call.attributes,
+        StepWork::One | StepWork::Map(_) => &NONE,
     }
-    producers
 }
 
 /// The steps that give what this one takes, except for initial attributes.
-fn needs(producers: &Producers<'_>, index: usize, step: &Step, init: &BTreeMap<String, Value>) -> Vec<usize> {
-    let taken = attributes(step).filter(|(name, attribute)| {
-        matches!(attribute.role, AttributeRole::Required | AttributeRole::Optional)
-            && !init.contains_key(*name)
-    });
-    let found = taken.filter_map(|(name, _)| producers.get(name.as_str())).flatten();
-    let others: BTreeSet<usize> = found.copied().filter(|producer| *producer != index).collect();
-    others.into_iter().collect()
+fn needs(available: &AvailableSteps<'_>, index: usize) -> Vec<usize> {
+    let inputs = available.open_inputs(index);
+    let providers = inputs.flat_map(|(name, input)| available.providers(index, name, input));
+    let providers: BTreeSet<usize> = providers.collect();
+    providers.into_iter().collect()
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -189,8 +184,7 @@ enum Visit {
 struct PlanSearch<'a> {
     steps: &'a [Step],
     needs: &'a [Vec<usize>],
-    producers: &'a Producers<'a>,
-    init: &'a BTreeMap<String, Value>,
+    available: &'a AvailableSteps<'a>,
     state: Vec<Visit>,
     order: Vec<usize>,
     problems: Vec<PlanProblem>,
@@ -234,13 +228,9 @@ impl PlanSearch<'_> {
         let Some(step) = self.steps.get(index) else {
             return;
         };
-        let given = |wanted: &String| {
-            let others = self.producers.get(wanted.as_str()).into_iter().flatten();
-            self.init.contains_key(wanted) || others.into_iter().any(|producer| *producer != index)
-        };
-        let required = attributes(step).filter(|(_, taken)| taken.role == AttributeRole::Required);
-        let missing = required.filter(|(name, taken)| taken.default.is_none() && !given(name));
-        let problems = missing.map(|(name, _)| {
+        let missing = self.available.missing(index).into_iter();
+        let missing = missing.filter(|name| self.available.others(index, name).next().is_none());
+        let problems = missing.map(|name| {
             let message = format!("step `{}` needs `{name}`, which no step provides", step.name);
             let help = Some(format!("set `{name}` in `init`, or add it as an output of a step"));
             PlanProblem { help, ..PlanProblem::new(DiagnosticCode::Unreachable, message, Some(index)) }

@@ -21,6 +21,10 @@ pub(crate) struct WorkflowReader<'s> {
     pub(super) operator: &'s Operator,
     /// Replaces the goals and the initial attributes of the file.
     pub(crate) aimed_at: Option<&'s FlowGoals>,
+    /// Whether the text was accepted before, perhaps by a release that had fewer rules.
+    pub(crate) is_stored: bool,
+    /// Whether an unknown key is reported with all known ones, for definitions that come from other systems.
+    pub(crate) lists_keys: bool,
     pub(crate) problems: Problems,
     pub(super) name: Option<String>,
     /// Their names are keys of commands.
@@ -72,6 +76,8 @@ impl<'s> WorkflowReader<'s> {
             source,
             operator,
             aimed_at: None,
+            is_stored: false,
+            lists_keys: false,
             problems: Problems::default(),
             name: None,
             agents: BTreeSet::new(),
@@ -136,7 +142,9 @@ impl<'s> WorkflowReader<'s> {
         }
         let known = || table.keys().map(MappingKey::name);
         let message = format!("`{}` is not a key of {}", entry.key, table.title());
+        let all = || format!("known keys are {}", known().collect::<Vec<_>>().join(", "));
         let help = match nearest(&entry.key, known()) {
+            _ if self.lists_keys => all(),
             _ if &*entry.key == "<<" => "merge keys are not supported".to_owned(),
             _ if table == MappingTable::Map && &*entry.key == "retry_config" => {
                 "move it into `error_policy` or `timeout_config`".to_owned()
@@ -144,7 +152,7 @@ impl<'s> WorkflowReader<'s> {
             Some(near) => format!("did you mean `{near}`?"),
             None => match elsewhere(&entry.key) {
                 Some(tables) => format!("`{}` is a key of {tables}", entry.key),
-                None => format!("known keys are {}", known().collect::<Vec<_>>().join(", ")),
+                None => all(),
             },
         };
         self.problem_with_help(DiagnosticCode::UnknownKey, entry.key_span, message, help);

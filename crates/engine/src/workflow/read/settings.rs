@@ -178,7 +178,11 @@ impl WorkflowReader<'_> {
         let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '/';
         let is_name = !text.is_empty() && text.chars().all(plain);
         if !is_name {
-            let message = format!("`{text}` cannot be a name");
+            let message = if text.is_empty() {
+                "a name cannot be empty".to_owned()
+            } else {
+                format!("`{text}` cannot be a name")
+            };
             self.wrong(span, message, "a name cannot contain spaces, `/` or control characters");
         }
         is_name

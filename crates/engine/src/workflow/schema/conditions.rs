@@ -36,7 +36,12 @@ pub(super) fn of(table: MappingTable, known: Option<&[&str]>) -> Vec<Value> {
         }
         MappingTable::Attribute => vec![
             when(is("role", "const"), json!({"required": ["default"]})),
-            when(is("role", "output"), json!({"properties": {"for_each": {"const": false}}})),
+            when(
+                is("role", "output"),
+                json!({"properties": {"for_each": {"const": false}, "default": false}}),
+            ),
+            when(is("role", "required"), json!({"properties": {"default": false}})),
+            when(is("for_each", true), json!({"properties": {"type": {"enum": ["array", "any"]}}})),
         ],
         _ => Vec::new(),
     }

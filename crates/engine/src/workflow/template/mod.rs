@@ -20,3 +20,4 @@ pub use names::KnownNames;
 pub use reference::{Reference, Root, TemplateValues, ValueError};
 pub use shell::{Script, ShellTemplate};
 pub use text::TextTemplate;
+pub(crate) use text::push_encoded;

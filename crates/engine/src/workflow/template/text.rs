@@ -127,7 +127,7 @@ impl TextTemplate {
 }
 
 /// Percent-encodes all but the unreserved characters of RFC 3986.
-fn push_encoded(url: &mut String, text: &str) {
+pub(crate) fn push_encoded(url: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
