@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::classify;
 
@@ -44,12 +44,17 @@ impl ConnectionMode {
         let Err(error) = reads(Self::Reading) else {
             return Ok(Self::Reading);
         };
-        let mode = if !index_of(database).exists() {
-            if log_of(database).exists() { Self::ReadingAlone } else { Self::ReadingDatabase }
-        } else if classify::is_disk_full(&error) {
-            Self::ReadingPrivately
-        } else {
-            return Err(error);
+        let mode = match error.sqlite_error_code() {
+            _ if classify::is_disk_full(&error) => Self::ReadingPrivately,
+            // The index cannot be created. Another error may mean that a process has locked the others out.
+            Some(ErrorCode::CannotOpen) if !index_of(database).exists() => {
+                if log_of(database).exists() {
+                    Self::ReadingAlone
+                } else {
+                    Self::ReadingDatabase
+                }
+            }
+            _ => return Err(error),
         };
         reads(mode).map(|()| mode)
     }
