@@ -7,7 +7,7 @@ use undaunted_policy::{Reason, Timestamp};
 use super::codec;
 use super::submitted::JobSubmitted;
 use super::text::{StoredText, WorkflowText};
-use crate::id::CommandId;
+use crate::id::{AttemptNumber, CommandId};
 use crate::job::JobStage;
 use crate::stored::stored;
 
@@ -194,7 +194,7 @@ stored! {
     pub struct ImportedExecution {
         /// The key of the command in the file.
         pub command: String = 0,
-        pub attempt: u32 = 1,
+        pub attempt: AttemptNumber = 1,
         pub at: Option<Timestamp> = 2 with "codec::maybe_time" has_nil,
         pub succeeded: bool = 3,
     }

@@ -5,8 +5,6 @@
 //! so that its retry keeps its time even if items before it have not started. Commands that had succeeded are passed
 //! over; an item without further commands has succeeded, which the next event of the same decision says.
 
-use std::collections::BTreeMap;
-
 use undaunted_policy::{RetryProgress, Timestamp};
 
 use super::item::{ActiveItem, Activity, HandlerFrame, ItemState};
@@ -23,12 +21,12 @@ impl Job {
         commands: impl IntoIterator<Item = ImportedCommand>,
         correlations: &[ImportedCorrelation],
     ) {
-        // Sorted, so that the map is built at once: there may be a million.
+        // There may be a million, so the map is built at once.
         let commands = commands.into_iter().map(|command| {
             let key = (command.command, command.item.clone());
             (key, command)
         });
-        self.imported.extend(commands.collect::<BTreeMap<_, _>>());
+        self.imported.append(&mut commands.collect());
         self.correlations.extend(correlations.iter().map(|known| (known.item.clone(), known.id.clone())));
     }
 

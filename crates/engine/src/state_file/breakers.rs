@@ -40,7 +40,12 @@ impl ImportedBreaker {
     }
 }
 
-pub(super) fn breakers(file: &RetryCheckpointState, job: &Job) -> Result<Vec<ImportedBreaker>, ImportError> {
+/// Adds a note for each breaker whose settings the workflow has changed.
+pub(super) fn breakers(
+    file: &RetryCheckpointState,
+    job: &Job,
+    notes: &mut Vec<String>,
+) -> Result<Vec<ImportedBreaker>, ImportError> {
     let known = job.plan().breakers();
     let mut imported = Vec::new();
     for (key, state) in &file.circuit_breaker_states {
@@ -54,6 +59,9 @@ pub(super) fn breakers(file: &RetryCheckpointState, job: &Job) -> Result<Vec<Imp
             }
             return Err(ImportError::Breaker { key: key.clone() });
         };
+        if has_other_settings(state, &settings) {
+            notes.push(format!("breaker `{key}` had other settings; those of the workflow apply"));
+        }
         imported.push(ImportedBreaker {
             circuit: circuit(state, &settings, job.times.submitted_at),
             name,
@@ -63,6 +71,12 @@ pub(super) fn breakers(file: &RetryCheckpointState, job: &Job) -> Result<Vec<Imp
         });
     }
     Ok(imported)
+}
+
+fn has_other_settings(state: &CircuitBreakerState, ours: &BreakerSettings) -> bool {
+    state.failure_threshold.is_some_and(|theirs| theirs != ours.failure_threshold)
+        || state.half_open_max_calls.is_some_and(|theirs| theirs != ours.half_open_max_calls)
+        || state.recovery_timeout.is_some_and(|theirs| theirs.0 != ours.recovery_timeout)
 }
 
 /// The breaker that a key means: its own name, a command that has one, or the origin of requests.

@@ -13,7 +13,7 @@ use super::successes::Successes;
 use crate::event::{
     Event, ImportedAttempt, ImportedCommand, ImportedCorrelation, ImportedExecution, JobEvent, StoredText,
 };
-use crate::id::CommandId;
+use crate::id::{AttemptNumber, CommandId};
 use crate::job::Job;
 use crate::plan::Plan;
 use crate::workflow::Command;
@@ -79,9 +79,9 @@ pub fn import(
     items: Option<&BTreeSet<String>>,
 ) -> Result<ImportedState, ImportError> {
     let targets = Targets { plan: job.plan(), items };
-    let breakers = breakers(state, job)?;
     let mut successes = Successes::of(state, &targets)?;
     let mut notes = Vec::new();
+    let breakers = breakers(state, job, &mut notes)?;
     let mut commands = Vec::new();
     for (key, state) in &state.command_retry_states {
         let target = targets.of(key)?;
@@ -158,7 +158,7 @@ fn executions(state: &RetryCheckpointState) -> Vec<ImportedExecution> {
     });
     let executions = others.map(|it| ImportedExecution {
         command: it.command_id.clone(),
-        attempt: it.attempt_number,
+        attempt: AttemptNumber(it.attempt_number),
         at: it.executed_at.map(|at| at.0),
         succeeded: it.success,
     });

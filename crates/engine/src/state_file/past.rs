@@ -139,7 +139,7 @@ impl From<&ImportedExecution> for RetryExecution {
     fn from(imported: &ImportedExecution) -> Self {
         Self {
             command_id: imported.command.clone(),
-            attempt_number: imported.attempt,
+            attempt_number: imported.attempt.0,
             executed_at: imported.at.map(InstantText),
             success: imported.succeeded,
         }

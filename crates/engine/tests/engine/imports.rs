@@ -525,10 +525,12 @@ fn breakers_are_read_as_the_document_writes_them() {
 
 #[test]
 fn a_breaker_that_is_more_cautious_stays_as_it_is() {
-    let file = json!({ "circuit_breaker_states": { "a": { "state": "Closed", "failure_count": 2 } } });
+    let state = json!({ "state": "Closed", "failure_count": 2, "failure_threshold": 9 });
+    let file = json!({ "circuit_breaker_states": { "a": state } });
     let imported = import(&serde_json::from_value(file).unwrap(), &submitted(GUARDED).job, None).unwrap();
     let breaker = &imported.breakers[0];
     assert_eq!(breaker.name, "gate", "named after its command");
+    assert_eq!(imported.notes, ["breaker `a` had other settings; those of the workflow apply"]);
     let mut known = BreakerState::with_settings(breaker.settings);
     let _ = known.apply(&BreakerRecord::by_hand(vec![BreakerFact::Tripped { at: at(5) }]));
     assert_eq!(breaker.fact(&known, at(6)), None);
