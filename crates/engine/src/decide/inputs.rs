@@ -6,7 +6,7 @@ use undaunted_policy::Reason;
 
 use super::draft::EventDraft;
 use crate::event::{Event, NewItem, SpooledPart, StepEvent};
-use crate::id::StepId;
+use crate::id::{CommandId, StepId};
 use crate::job::StepStage;
 
 /// How many bytes of items go into one record.
@@ -27,14 +27,25 @@ pub(super) fn read(draft: &mut EventDraft<'_>, step: StepId, items: &[NewItem], 
 /// with the state then.
 fn unknown_names(draft: &EventDraft<'_>, step: StepId, items: &[NewItem]) -> Option<String> {
     let job = draft.job;
-    let imported = job.imported.keys().filter(|(command, _)| job.plan().step_of(*command) == step);
-    let imported: BTreeSet<&str> = imported.map(|(_, item)| item.as_str()).collect();
-    if imported.is_empty() {
-        return None;
-    }
+    let mut imported =
+        job.imported.keys().filter(|(command, _)| job.plan().step_of(*command) == step).peekable();
+    imported.peek()?;
     let mut known: Vec<&str> = items.iter().map(|item| item.identity.as_str()).collect();
     known.sort_unstable();
-    let mut unknown = imported.iter().filter(|name| known.binary_search(name).is_err());
+    // Both are sorted, so a million names are compared in one pass for each command.
+    let mut unknown = BTreeSet::new();
+    let mut rest = (CommandId::default(), known.as_slice());
+    for (command, name) in imported {
+        if rest.0 != *command {
+            rest = (*command, known.as_slice());
+        }
+        let before = rest.1.iter().take_while(|known| **known < name.as_str()).count();
+        rest.1 = rest.1.get(before..).unwrap_or_default();
+        if rest.1.first() != Some(&name.as_str()) {
+            unknown.insert(name.as_str());
+        }
+    }
+    let mut unknown = unknown.into_iter();
     let first = unknown.next()?;
     let more = match unknown.count() {
         0 => String::new(),
