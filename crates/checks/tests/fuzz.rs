@@ -182,7 +182,7 @@ fn no_mutant_of_a_request_breaks_a_law() {
 #[test]
 fn a_run_meets_every_kind_of_answer() {
     let expected = "done, made, wrong, unknown, foreign, missing, wrong method, conflict, not JSON, metrics, \
-        socket, subscribed, not subscribed, too early, refused without words";
+        socket, subscribed, not subscribed, refused without words";
     brings_up(http_request, "http_request", 100, expected);
 }
 
