@@ -101,7 +101,7 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     let steps = job.open_steps();
     let complete = steps.filter_map(|(step, state)| {
         let (rule, _) = job.plan().completion(step)?;
-        awaits(rule, state).then(|| state.started.after(rule.deadline))
+        awaits(rule, state).then(|| state.deadline(rule))
     });
     let accepted = job.starts.accepted.values().copied();
     due.chain(expiry).chain(accepted).chain(complete).chain(job.deadline()).min()

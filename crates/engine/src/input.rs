@@ -43,6 +43,13 @@ pub enum Input {
         error: String,
         stderr: Option<SpooledPart>,
     },
+    /// A result that came although nothing waits for it any more: its attempt was given up, or its step was
+    /// complete without it. Applies to ended jobs too.
+    Late {
+        item: ItemId,
+        /// The outputs as JSON, or why it failed.
+        result: Result<String, String>,
+    },
     Woke,
     Cancel,
     Pause,
@@ -73,7 +80,7 @@ pub enum Input {
 impl Input {
     /// Whether the input applies to finished jobs, that is, to their dead letters.
     pub(crate) const fn is_for_ended_jobs(&self) -> bool {
-        matches!(self, Self::Redrive { .. } | Self::Drop { .. } | Self::TopUp { .. })
+        matches!(self, Self::Redrive { .. } | Self::Drop { .. } | Self::TopUp { .. } | Self::Late { .. })
     }
 }
 

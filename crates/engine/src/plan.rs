@@ -161,6 +161,11 @@ impl Plan {
         }
     }
 
+    /// Whether results of the step come by webhook.
+    pub fn reports_later(&self, step: StepId) -> bool {
+        self.call(step).is_some_and(|call| matches!(call.kind, FlowStepKind::Call { later: true, .. }))
+    }
+
     /// `None` for a step that always has one item.
     pub fn completion(&self, step: StepId) -> Option<(&CompletionRule, OnComplete)> {
         match &self.step(step)?.work {
@@ -168,6 +173,14 @@ impl Plan {
             StepWork::Call(call) => Some((&call.completion, call.on_complete)),
             StepWork::One => None,
         }
+    }
+
+    /// The completion rule of a step whose items it counts: a step without `for_each` has one only if the
+    /// workflow says so.
+    pub fn rule(&self, step: StepId) -> Option<&CompletionRule> {
+        let (rule, _) = self.completion(step)?;
+        let counts = |call: &FlowStep| call.attributes.values().any(|attribute| attribute.for_each);
+        (rule.best_effort || self.call(step).is_none_or(counts)).then_some(rule)
     }
 
     pub fn is_map(&self, step: StepId) -> bool {

@@ -8,12 +8,21 @@ use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_policy::spelling::format_duration;
-use undaunted_policy::{BreakerSettings, Policy, RetryConfig, WhenOpen};
+use undaunted_policy::{BreakerSettings, CompletionRule, Policy, RetryConfig, WhenOpen};
 
 use crate::event::PolicyChange;
 use crate::workflow::{
-    Command, FlowStep, Handler, Map, MaxParallel, OnInterrupt, OnItemFailure, Step, StepWork, Workflow,
+    Command, FlowStep, FlowStepKind, Handler, Map, MaxParallel, OnComplete, OnInterrupt, OnItemFailure, Step,
+    StepWork, Workflow,
 };
+
+/// Settings whose effect also depends on the job: what it has used of its pool, and the time.
+pub(crate) const POOL_TOTAL: &str = "retry_budget";
+pub(crate) const POOL_SHARE: &str = "retry_budget_per_workflow";
+pub(crate) const DEADLINE: &str = "deadline";
+pub(crate) const COMPLETION_DEADLINE: &str = "best_effort_deadline_seconds";
+/// The part of a workflow that these settings belong to, but for those of steps.
+pub(crate) const WHOLE: &str = "the workflow";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkflowUpdate {
@@ -88,6 +97,12 @@ impl SettingText for OnInterrupt {
     }
 }
 
+impl SettingText for OnComplete {
+    fn text(&self) -> String {
+        self.word().to_owned()
+    }
+}
+
 macro_rules! words {
     ($type:ident { $($variant:ident => $word:literal),* }) => {
         impl SettingText for $type {
@@ -143,8 +158,8 @@ impl Differences {
     }
 
     fn workflow(&mut self, both: [&Workflow; 2]) {
-        const OF: &str = "the workflow";
-        self.setting(OF, "deadline", both, |it| &it.deadline);
+        const OF: &str = WHOLE;
+        self.setting(OF, DEADLINE, both, |it| &it.deadline);
         self.work(OF, "mode", both, |it| it.mode);
         self.work(OF, "shell", both, |it| it.shell.clone());
         self.work(OF, "agents", both, |it| it.agents.clone());
@@ -152,7 +167,7 @@ impl Differences {
         self.work(OF, "secrets", both, |it| it.secrets.clone());
         self.work(OF, "goals", both, |it| it.flow.as_ref().map(|flow| flow.goals.clone()));
         self.work(OF, "init", both, |it| it.flow.as_ref().map(|flow| flow.init.clone()));
-        self.work(OF, "retry_budget", both, |it| it.pool.map(|pool| (pool.total, pool.per_item)));
+        self.pool(OF, both);
         let names =
             |it: &Workflow| -> Vec<String> { it.steps.iter().map(|step| step.name.clone()).collect() };
         if self.work(OF, "the list of steps", both, names) {
@@ -160,6 +175,24 @@ impl Differences {
                 self.step([old, new]);
             }
         }
+    }
+
+    fn pool(&mut self, of: &str, both: [&Workflow; 2]) {
+        let totals = both.map(|it| Some(it.pool?.total));
+        let shares = both.map(|it| Some(it.pool?.per_item));
+        self.setting(of, POOL_TOTAL, totals.each_ref(), |number| number);
+        self.setting(of, POOL_SHARE, shares.each_ref(), |number| number);
+    }
+
+    fn completion(&mut self, of: &str, both: [(&CompletionRule, &OnComplete); 2]) {
+        let [old, new] = &both;
+        self.setting(of, "best_effort", [old, new], |(rule, _)| &rule.best_effort);
+        self.setting(of, "best_effort_min_dcs", [old, new], |(rule, _)| &rule.min);
+        let [was, is] = both.map(|(rule, _)| rule.deadline.as_secs_f64());
+        if was.to_bits() != is.to_bits() {
+            self.change(of, COMPLETION_DEADLINE, was.text(), is.text());
+        }
+        self.setting(of, "on_complete", [old, new], |(_, rest)| *rest);
     }
 
     fn step(&mut self, both: [&Step; 2]) {
@@ -178,8 +211,7 @@ impl Differences {
     fn map(&mut self, of: &str, both: [&Map; 2]) {
         self.work(of, "input", both, |it| it.input.clone());
         self.work(of, "the selection of items", both, |it| it.selection.clone());
-        self.work(of, "best_effort", both, |it| it.completion);
-        self.work(of, "on_complete", both, |it| it.on_complete);
+        self.completion(of, both.map(|it| (&it.completion, &it.on_complete)));
         self.setting(of, "max_parallel", both, |it| &it.max_parallel);
         self.setting(of, "agent_timeout_secs", both, |it| &it.item_deadline);
         self.setting(of, "max_failures", both, |it| &it.tolerance.max_failures);
@@ -191,8 +223,11 @@ impl Differences {
         self.work(of, "attributes", both, |it| it.attributes.clone());
         self.work(of, "predicate", both, |it| it.predicate.clone());
         self.work(of, "labels", both, |it| it.labels.clone());
-        self.work(of, "best_effort", both, |it| it.completion);
-        self.work(of, "on_complete", both, |it| it.on_complete);
+        self.completion(of, both.map(|it| (&it.completion, &it.on_complete)));
+        self.setting(of, "completion_timeout", both, |it| match &it.kind {
+            FlowStepKind::Call { patience, .. } => patience,
+            FlowStepKind::SubFlow { .. } => &None,
+        });
         self.work(of, "work_config.parallelism", both, |it| it.parallelism);
     }
 

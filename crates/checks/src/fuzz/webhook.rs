@@ -41,6 +41,7 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
     let input = match found {
         TokenStatus::Running(start) => Some(end_of(start, &result)),
         TokenStatus::Waiting(item) => Some(Input::ResultArrived { item, result: result.clone() }),
+        TokenStatus::Late(item) => Some(Input::Late { item, result: result.clone() }),
         TokenStatus::Expired | TokenStatus::Unknown => None,
     };
     if let Some(input) = input {
@@ -99,6 +100,7 @@ fn token_word(flow: &WaitingFlow, step: &str, token: &str, found: TokenStatus) -
     match found {
         TokenStatus::Running(_) => "running",
         TokenStatus::Waiting(_) => "waiting",
+        TokenStatus::Late(_) => "late",
         TokenStatus::Expired => "over",
         TokenStatus::Unknown => "nowhere",
     }

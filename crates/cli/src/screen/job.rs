@@ -58,7 +58,7 @@ fn counts(job: &JobView) -> String {
         retries: job.retries,
         delay: job.delay_ms.0,
         missing: job.missing_total,
-        completion: job.completion.is_some(),
+        completion: limits::early(job.completion.as_ref()).is_some(),
         duration: job.duration_ms.0,
         has_ended: has_ended(job.status),
     })

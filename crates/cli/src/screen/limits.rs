@@ -47,7 +47,8 @@ pub(super) fn facts(
         let name = plain(&breaker.view.breaker);
         facts.push(("breaker", format!("{name}: {status}{held}")));
     }
-    if let Some(rule) = &limits.best_effort {
+    // A step that waits for all of its items has nothing to say here that the counts do not.
+    if let Some(rule) = limits.best_effort.as_ref().filter(|rule| rule.enabled) {
         facts.push(("completion", of_rule(rule, has_ended, now)));
     }
     if let Some(tolerance) = &limits.tolerance {
@@ -94,6 +95,11 @@ fn of_rule(rule: &BestEffortView, has_ended: bool, now: Timestamp) -> String {
         ""
     };
     format!("{}: {}{open}", completion.reason, outcome(completion))
+}
+
+/// The decision of a rule that may complete its step early: only that needs an explanation.
+pub(super) fn early(completion: Option<&CompletionView>) -> Option<&CompletionView> {
+    completion.filter(|completion| completion.best_effort)
 }
 
 pub(super) fn outcome_of(reached: &CompletionReached) -> String {

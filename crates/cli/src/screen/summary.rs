@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use undaunted_engine::view::{ItemCounts, JobReport, JobStatus};
 
-use super::limits::decided;
+use super::limits::{decided, early};
 use super::words::names;
 use super::{count, plain, short};
 
@@ -69,7 +69,7 @@ pub(super) fn error_lines(error: &str) -> Vec<String> {
 
 fn not_waited_for(out: &mut impl Write, report: &JobReport) -> io::Result<()> {
     const SHOWN: usize = 10;
-    let Some(completion) = &report.completion else {
+    let Some(completion) = early(report.completion.as_ref()) else {
         return Ok(());
     };
     let (reason, decided) = (&completion.reason, decided(completion));
@@ -87,9 +87,9 @@ pub(super) const fn partial(completion: bool) -> &'static str {
     if completion { "completed below its minimum" } else { "completed with dead letters" }
 }
 
-const fn status(report: &JobReport) -> &'static str {
+fn status(report: &JobReport) -> &'static str {
     match report.status {
-        JobStatus::Partial => partial(report.completion.is_some()),
+        JobStatus::Partial => partial(early(report.completion.as_ref()).is_some()),
         status => status.word(),
     }
 }
@@ -116,7 +116,7 @@ fn counted(report: &JobReport) -> JobNumbers<'_> {
         retries: report.retries,
         delay: report.delay_ms.0,
         missing: u64::try_from(report.missing.len()).unwrap_or(u64::MAX),
-        completion: report.completion.is_some(),
+        completion: early(report.completion.as_ref()).is_some(),
         duration: report.duration_ms.0,
         has_ended,
     }

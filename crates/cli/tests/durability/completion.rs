@@ -223,6 +223,52 @@ fn late_results_bring_the_result_up_to_date_if_the_operator_says_so() {
 }
 
 #[test]
+fn late_results_that_count_are_in_the_results_of_a_later_command() {
+    for (policy, names) in [("log_only", "north east"), ("update_result", "north east south west")] {
+        let sandbox = datacenters("best_effort_min_dcs: 2\n  on_complete: leave", "");
+        let wait = "echo ${map.results} >> first; until [ -e go ]; do sleep 0.01; done";
+        let steps = format!("reduce:\n  - shell: '{wait}'\n");
+        sandbox.write("w.yaml", &sandbox.read("w.yaml").replace("reduce:\n", &steps));
+        let engine = sandbox.start_run_with(&[("BEST_EFFORT_LATE_RESULT_POLICY", policy)]);
+        sandbox.wait_for_lines("log", 4);
+        report(&sandbox, &TWO);
+        sandbox.wait_for_lines("first", 1);
+        report(&sandbox, &[("south", "ok"), ("west", "no")]);
+        Sandbox::wait_until("two late results", || count(&sandbox.events(), "late_result") == 2);
+        sandbox.write("go", "");
+        engine.wait().exits(0);
+        let results = |line: &str| -> Vec<Value> { serde_json::from_str(line).unwrap() };
+        assert_eq!(results(&sandbox.lines("first")[0]).len(), 2);
+        let results = results(&sandbox.lines("reduced")[1]);
+        let found: Vec<&str> = results.iter().map(|result| result["item"].as_str().unwrap()).collect();
+        assert_eq!(found.join(" "), names);
+        if let Some(south) = results.get(2) {
+            assert_fields!(south, {"status": "succeeded", "output": "result of south"});
+            assert_eq!(results[3]["status"], "dead");
+        }
+    }
+}
+
+#[test]
+fn a_map_without_best_effort_shows_that_all_have_reported() {
+    for (answer, code, success) in [("ok", 0, true), ("no", 4, false)] {
+        let sandbox = datacenters("", "");
+        sandbox.write("w.yaml", &sandbox.read("w.yaml").replace("  best_effort: true\n", ""));
+        report(&sandbox, &TWO);
+        report(&sandbox, &[("south", "ok"), ("west", answer)]);
+        let ended = sandbox.run().exits(code);
+        assert!(!ended.err.contains("all_dcs_reported"), "people see the counts: {ended:?}");
+        let shown = sandbox.json(&["show", "@last", "--json"]);
+        assert_fields!(shown["best_effort"], {
+            "enabled": false, "reason": "all_dcs_reported", "success": success, "target": 4, "deadline": null,
+        });
+        let events = sandbox.lawful_events();
+        let reached = one(&events, "completion_reached");
+        assert_fields!(reached, {"reason": "all_dcs_reported", "best_effort": false, "success": success});
+    }
+}
+
+#[test]
 fn a_late_result_may_make_up_for_a_minimum_that_was_missed() {
     let rule = "best_effort_min_dcs: 3\n  best_effort_deadline_seconds: 1\n  on_complete: leave";
     for (policy, code) in [("log_only", 4), ("update_result", 0)] {

@@ -155,7 +155,6 @@ fn an_update_of_a_flow_cannot_change_what_it_computes() {
             ", predicate: {language: cel, script: 'x > 0'}, work_config",
             "a: predicate differs",
         ),
-        (", work_config", ", best_effort: true, work_config", "a: best_effort differs"),
         ("parallelism: 2", "parallelism: 1", "a: work_config.parallelism differs"),
     ] {
         assert!(text.contains(old), "{old}: {text}");
@@ -200,4 +199,97 @@ fn the_rate_of_a_redrive_is_kept_over_a_kill_and_a_resume() {
     let spaces: Vec<i64> = starts[before..].windows(2).map(|two| two[1] - two[0]).collect();
     assert_eq!(spaces.len(), 5);
     assert!(spaces.iter().all(|space| *space >= LEAST), "{spaces:?}");
+}
+
+/// The settings that an update has changed, as `setting old new`.
+fn changes_of(updated: &serde_json::Value) -> Vec<String> {
+    let changes = updated["changes"].as_array().unwrap().iter();
+    let changes = changes.map(|change| {
+        let text = |name: &str| change[name].as_str().unwrap().to_owned();
+        format!("{} {} {}", text("setting"), text("old"), text("new"))
+    });
+    changes.collect()
+}
+
+#[test]
+fn an_update_changes_the_pool_of_a_list_but_not_below_what_is_used() {
+    let list = "
+retry_budget: 3
+commands:
+  - shell: echo run >> log; exit 1
+    retry_config: {attempts: 9, backoff: {custom: {delays: [1ms, 1ms, 1h]}}, max_delay: 1h}
+";
+    let sandbox = Sandbox::of(list);
+    let engine = sandbox.start_run();
+    sandbox.wait_for_events("the third retry", |events| count(events, "retry_scheduled") == 3);
+    engine.kill();
+    sandbox.write("w.yaml", &list.replace("budget: 3", "budget: 1"));
+    sandbox
+        .call_with(&["resume", "@last", "--update", "--json"], &[("UNDAUNTED_TEST_CLOCK", "4000")])
+        .exits(1);
+    let events = sandbox.lawful_events();
+    assert_eq!(changes_of(one(&events, "policy_changed")), ["retry_budget 3 3"]);
+    assert_eq!(count(&events, "attempt_started"), 4, "the scheduled retry stands, and is the last");
+    let budget = sandbox.json(&["budget", "show", "@last", "--json"]);
+    assert_fields!(budget, {"total_budget": 3, "consumed": 3});
+}
+
+#[test]
+fn an_update_changes_the_completion_rule_of_a_map() {
+    let map = "
+mode: mapreduce
+map:
+  input: {shell: seq 1 3}
+  max_parallel: 3
+  agent_template: [{shell: 'echo ${item} >> log; test ${item} = 1 || exit 1', retry_config: {attempts: 5, initial_delay: 1h, max_delay: 1h}}]
+";
+    let sandbox = Sandbox::of(map);
+    let engine = sandbox.start_run();
+    sandbox.wait_for_events("two retries", |events| {
+        count(events, "retry_scheduled") == 2 && has_event(events, "item_succeeded")
+    });
+    engine.kill();
+    sandbox.write("w.yaml", &map.replace("  max_parallel", "  best_effort: true\n  max_parallel"));
+    let report = sandbox.call(&["resume", "@last", "--update", "--json"]).exits(0).json();
+    assert_fields!(report, {"status": "completed"});
+    assert_eq!(report["missing"].as_array().unwrap().len(), 2);
+    let events = sandbox.lawful_events();
+    assert_eq!(changes_of(one(&events, "policy_changed")), ["best_effort false true"]);
+    assert_eq!(one(&events, "completion_reached")["reason"], "min_dcs_reached (1/1)");
+}
+
+#[test]
+fn an_update_does_not_move_a_deadline_that_has_passed() {
+    let list = WAITS.replace("commands:", "deadline: 5s\ncommands:");
+    let (sandbox, _) = killed_while_waiting(&list);
+    sandbox.write("w.yaml", &list.replace("deadline: 5s", "deadline: 1h"));
+    let update = ["resume", "@last", "--update", "--json"];
+    let ended = sandbox.call_with(&update, &[("UNDAUNTED_TEST_CLOCK", "10")]).exits(1);
+    assert_fields!(ended.json(), {"status": "failed", "reason": "deadline"});
+    let changes = changes_of(one(&sandbox.lawful_events(), "policy_changed"));
+    assert_eq!(changes, ["deadline 5s 1h (the old one has passed and stands)"]);
+}
+
+#[test]
+fn an_update_changes_the_pool_and_the_completion_rule_of_a_flow() {
+    let server = ScriptedServer::start().by("/a", |request| {
+        if request.argument("x") == 1 { Reply::outputs(&json!({"y": 1})) } else { Reply::status(503) }
+    });
+    let waits = ", work_config: {max_retries: 3, backoff: 60000, max_backoff: 60000, parallelism: 2}";
+    let attributes = "x: {role: required, for_each: true}, y: {role: output}";
+    let sandbox =
+        flow(&server, "goals: [a]\nretry_budget: 5\ninit: {x: [1, 2]}", &[("a", attributes, waits)]);
+    let engine = sandbox.start_run();
+    sandbox.wait_for_events("a success and a retry", |events| {
+        has_event(events, "retry_scheduled") && has_event(events, "item_succeeded")
+    });
+    engine.kill();
+    let text = sandbox.read("w.yaml").replace("retry_budget: 5", "retry_budget: 7");
+    sandbox.write("w.yaml", &text.replace(", work_config", ", best_effort: true, work_config"));
+    sandbox.call(&["resume", "@last", "--update"]).exits(0);
+    let events = sandbox.lawful_events();
+    let changes = changes_of(one(&events, "policy_changed"));
+    assert_eq!(changes, ["retry_budget 5 7", "best_effort false true"]);
+    assert_eq!(one(&events, "completion_reached")["reason"], "min_dcs_reached (1/1)");
+    assert_fields!(sandbox.json(&["budget", "show", "@last", "--json"]), {"total_budget": 7, "consumed": 1});
 }

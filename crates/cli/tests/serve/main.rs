@@ -17,6 +17,7 @@ mod commands;
 mod events;
 mod front;
 mod killed;
+mod late;
 mod many;
 mod observed;
 mod opt_in;

@@ -7,10 +7,10 @@ use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
 use super::draft::EventDraft;
 use super::fail::{cut_off, item_succeeded};
-use super::flow;
 use super::hold::past_deadline_while_held;
 use super::input::decide;
 use super::words::with_last;
+use super::{flow, late};
 use crate::breaker::BreakerReport;
 use crate::event::{CompletionReached, Event, ItemEvent, JobEnded, JobEvent, Record, StepEvent};
 use crate::id::StepId;
@@ -34,14 +34,19 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
     let time = if *input == Input::Woke { now } else { Timestamp::ZERO };
     let mut reaction = Reaction::default();
     loop {
+        let mut changed = None;
         for event in events.drain(..) {
+            changed = late::changed_step(&event).or(changed);
             let record = Record { at: now, event };
             reaction.reports.extend(job.report_of(&record));
             job.apply(&record);
             reaction.records.push(record);
         }
         // Also after an input without events: a job that was just submitted must start.
-        events = advance(job, time);
+        events = changed.map_or_else(Vec::new, |step| late::follow(job, step));
+        if events.is_empty() {
+            events = advance(job, time);
+        }
         if events.is_empty() {
             return reaction;
         }
@@ -127,8 +132,9 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
         if tolerance.exceeded(state.settled().into(), failed.into()) {
             return vec![Event::Job(JobEvent::Stopping { reason: Reason::Tolerance })];
         }
-        if map.completion.best_effort {
-            return reached(step, state, &map.completion, now).into_iter().collect();
+        let completion = reached(step, state, &map.completion, now);
+        if map.completion.best_effort || completion.is_some() {
+            return completion.into_iter().collect();
         }
     }
     if state.settled() < state.items.len() {
@@ -141,7 +147,8 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
     }]
 }
 
-/// Completes a step by its rule; `None` while the rule does not apply.
+/// Completes a step by its rule; `None` while the rule does not apply. Without `best_effort` all items have to
+/// report.
 pub(super) fn reached(
     step: StepId,
     state: &StepState,
@@ -149,17 +156,24 @@ pub(super) fn reached(
     now: Timestamp,
 ) -> Option<Event> {
     let tally = state.reports();
-    let deadline = state.started.after(rule.deadline);
+    let deadline = state.deadline(rule);
     let completion = rule.decide(tally, deadline, now)?;
+    let (success, min) = if rule.best_effort {
+        (completion.success, rule.min_of(tally.target))
+    } else {
+        // Items that are skipped have reported, but only dead letters keep the job from being completed.
+        (state.dead == 0, tally.target)
+    };
     let reached = CompletionReached {
         step,
         why: completion.reason.into(),
-        success: completion.success,
+        success,
         completed: tally.completed,
         failed: tally.failed,
         target: tally.target,
-        min: rule.min_of(tally.target),
+        min,
         deadline,
+        best_effort: Some(rule.best_effort),
     };
     Some(StepEvent::CompletionReached(Box::new(reached)).into())
 }

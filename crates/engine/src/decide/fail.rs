@@ -73,7 +73,10 @@ fn is_late_result(draft: &mut EventDraft<'_>, of: AttemptId, reason: Option<Reas
     let state = job.step(of.step).filter(|state| state.is_without(of.index));
     let Some(reached) = state.and_then(|state| state.reached) else { return false };
     let counted = job.counts_late_results();
-    draft.push(ItemEvent::LateResult(LateResult { step: of.step, index: of.index, reason, counted }));
+    let (step, index) = (of.step, of.index);
+    // The attempt has recorded what the result says.
+    let (output, error) = (None, None);
+    draft.push(ItemEvent::LateResult(Box::new(LateResult { step, index, reason, counted, output, error })));
     if !counted {
         skip(draft, of, reached.reason());
     }

@@ -5,7 +5,7 @@ use undaunted_policy::{Reason, Timestamp};
 
 use super::advance::{completed, dropped, ending, reached};
 use super::inputs::records_of;
-use crate::event::{Event, JobEvent, StepEvent, StoredText};
+use crate::event::{CompletionReached, Event, JobEvent, StepEvent, StoredText};
 use crate::flow::{Readiness, items, outputs, predicate_arguments, readiness};
 use crate::id::StepId;
 use crate::job::{Job, StepStage, StepState};
@@ -94,14 +94,18 @@ fn failed(step: StepId, error: String) -> Event {
 }
 
 fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Event> {
-    let rule = job.plan().completion(step).map(|(rule, _)| rule);
-    if let Some(rule) = rule.filter(|rule| rule.best_effort && state.reached.is_none()) {
-        return reached(step, state, rule, now).into_iter().collect();
+    let rule = job.plan().rule(step).filter(|_| state.reached.is_none());
+    if let Some(rule) = rule {
+        let completion = reached(step, state, rule, now);
+        if rule.best_effort || completion.is_some() {
+            return completion.into_iter().collect();
+        }
     }
     let dropped: Vec<Event> = dropped(job, step, state).collect();
     let left = state.redriven.is_empty() && job.leaves(step);
-    let (done, met) = match state.reached {
-        Some(reached) => (left || !state.is_busy(), reached.success),
+    let (done, met) = match state.reached.filter(CompletionReached::is_best_effort) {
+        // Below its minimum the step gives what is there, and the job is partial.
+        Some(_) => (left || !state.is_busy(), true),
         None if state.dead > state.forgiven => (state.running == 0, false),
         // After a redrive some items may still be dead or dropped.
         None => {

@@ -2,7 +2,7 @@
 
 use undaunted_policy::{Reason, Timestamp};
 
-use super::{draft::EventDraft, ended, hold, inputs, redrive, resume, start};
+use super::{draft::EventDraft, ended, hold, inputs, late, redrive, resume, start, update};
 use crate::event::{Event, JobEvent};
 use crate::input::Input;
 use crate::job::{Job, JobStage};
@@ -29,6 +29,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::InputFailed { step, reason, error, stderr } => {
             inputs::failed(&mut draft, *step, *reason, error, *stderr);
         }
+        Input::Late { item, result } => late::arrived(&mut draft, *item, result),
         Input::Woke => woke(&mut draft),
         Input::Cancel => {
             if job.is_stopping() != Some(Reason::Cancelled) {
@@ -53,9 +54,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
                 draft.push(JobEvent::Unpaused { away });
             }
         }
-        Input::Update { text, changes } => {
-            draft.push(JobEvent::PolicyChanged { text: text.clone(), changes: changes.clone() });
-        }
+        Input::Update { text, changes } => update::update(&mut draft, text, changes),
     }
     draft.into_events()
 }

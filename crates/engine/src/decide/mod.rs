@@ -12,9 +12,11 @@ mod flow;
 mod hold;
 mod input;
 mod inputs;
+mod late;
 mod redrive;
 mod resume;
 mod start;
+mod update;
 mod words;
 
 pub use advance::{Reaction, advance, react};

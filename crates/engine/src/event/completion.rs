@@ -3,6 +3,7 @@
 use undaunted_policy::{Completion, CompletionReason, Reason, Timestamp};
 
 use super::codec;
+use super::text::StoredText;
 use crate::id::{ItemId, StepId};
 use crate::stored::stored;
 
@@ -18,6 +19,9 @@ stored! {
         pub target: u64 = 5,
         pub min: u64 = 6,
         pub deadline: Timestamp = 7 with "codec::time",
+        /// Whether the rule could complete the step early. `None`: yes; earlier releases recorded no other
+        /// completions.
+        pub best_effort: Option<bool> = 8,
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,10 @@ stored! {
 }
 
 impl CompletionReached {
+    pub fn is_best_effort(&self) -> bool {
+        self.best_effort != Some(false)
+    }
+
     pub const fn completion(&self) -> Completion {
         let completed = self.completed;
         Completion {
@@ -61,7 +69,7 @@ impl From<CompletionReason> for CompletionWhy {
 }
 
 stored! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LateResult {
         pub step: StepId = 0,
         pub index: u32 = 1,
@@ -69,6 +77,10 @@ stored! {
         pub reason: Option<Reason> = 2 with "codec::maybe_reason" has_nil,
         /// Whether the result changes that of the job.
         pub counted: bool = 3,
+        /// As JSON, if the result came by itself. `None`: it failed, or an attempt has recorded it.
+        pub output: Option<String> = 4,
+        /// Why a result that came by itself is a failure.
+        pub error: Option<StoredText> = 5,
     }
 }
 

@@ -49,7 +49,7 @@ stored! {
         Dropped { step: StepId = 0, index: u32 = 1 } = 27 => "item_dropped",
         Held(Box<StartHeld> = 0) = 32 => "held",
         Released(StartReleased = 0) = 33 => "released",
-        LateResult(LateResult = 0) = 39 => "late_result",
+        LateResult(Box<LateResult> = 0) = 39 => "late_result",
         /// The target has accepted the attempt; its result comes by webhook.
         AttemptAccepted {
             of: AttemptId = 0,

@@ -7,7 +7,7 @@ use undaunted_policy::{Reason, Timestamp};
 use super::codec;
 use super::submitted::JobSubmitted;
 use super::text::{StoredText, WorkflowText};
-use crate::id::{AttemptNumber, CommandId};
+use crate::id::{AttemptNumber, CommandId, StepId};
 use crate::job::JobStage;
 use crate::stored::stored;
 
@@ -28,7 +28,14 @@ stored! {
         Cancelled(Box<JobEnded> = 0) = 22 => "job_cancelled",
         /// The owner leaves the job while nothing runs; it can be resumed.
         Suspended = 23 => "job_suspended",
-        PolicyChanged { text: WorkflowText = 0, changes: Vec<PolicyChange> = 1 } = 24 => "policy_changed",
+        PolicyChanged {
+            text: WorkflowText = 0,
+            changes: Vec<PolicyChange> = 1,
+            /// The new limits of the pool. `None` if it is unchanged.
+            pool: Option<PoolChange> = 2,
+            /// Deadlines that have passed, and that the new settings do not move. `None`: none.
+            passed: Option<Vec<PassedDeadline>> = 3,
+        } = 24 => "policy_changed",
         /// A finished job continues with some of its dead letters.
         Redriven {
             /// Whether the reduce steps run again.
@@ -125,6 +132,19 @@ stored! {
         pub setting: String = 1,
         pub old: String = 2,
         pub new: String = 3,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PoolChange {
+        /// Total, and share of an item. `None`: the job has no pool any more.
+        pub limits: Option<(u32, u32)> = 0,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PassedDeadline {
+        /// The step whose completion rule it belongs to; `None` for the deadline of the job.
+        pub step: Option<StepId> = 0,
+        pub at: Timestamp = 1 with "codec::time",
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Eq)]

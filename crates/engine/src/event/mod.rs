@@ -26,7 +26,7 @@ pub use fact::Event;
 pub use item::ItemEvent;
 pub use job::{
     EndCounts, ImportedAttempt, ImportedCommand, ImportedCorrelation, ImportedExecution, JobEnded, JobEvent,
-    JobResumed, NewItem, PolicyChange, ResumedWork,
+    JobResumed, NewItem, PassedDeadline, PolicyChange, PoolChange, ResumedWork,
 };
 pub use record::{FORMAT, Record, RecordError, items_of};
 pub use step::StepEvent;

@@ -8,13 +8,13 @@ use crate::job::{ItemState, Job, SettledItem};
 use crate::workflow::AttributeRole;
 
 /// A step with one item sets that item's outputs. With several, each attribute is an array of objects that
-/// hold the `for_each` arguments and the output, in the order of the items. An attribute that no item has
-/// is left out; a step without items sets empty arrays.
+/// hold the `for_each` arguments and the output, in the order of the items. An attribute that no success has
+/// is left out; a step in which nothing has succeeded sets empty arrays.
 pub(crate) fn outputs(job: &Job, step: StepId) -> Vec<(String, Value)> {
     let (Some(call), Some(state)) = (job.plan().call(step), job.step(step)) else { return Vec::new() };
-    let succeeded = state.items.iter().filter(|(item, found)| {
-        matches!(found, ItemState::Settled(SettledItem::Succeeded)) && !state.late.contains(item)
-    });
+    let succeeded = state.items.iter();
+    let succeeded =
+        succeeded.filter(|(_, found)| matches!(found, ItemState::Settled(SettledItem::Succeeded)));
     let results: Vec<(u32, Map<String, Value>)> = succeeded
         .map(|(item, _)| {
             let output = state.outputs.get(&item).map_or("{}", String::as_str);
@@ -37,7 +37,7 @@ pub(crate) fn outputs(job: &Job, step: StepId) -> Vec<(String, Value)> {
             return Some((name.clone(), results.first()?.1.get(inner)?.clone()));
         }
         let objects: Vec<Value> = results.iter().filter_map(|it| with_arguments(it, inner)).collect();
-        let is_missing = objects.is_empty() && !state.items.is_empty();
+        let is_missing = objects.is_empty() && !results.is_empty();
         (!is_missing).then(|| (name.clone(), Value::Array(objects)))
     });
     values.collect()

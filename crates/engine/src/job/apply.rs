@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use undaunted_policy::{FailureCause, Reason, Timestamp};
+use undaunted_policy::{FailureCause, Pool, PoolLimits, Reason, Timestamp};
 
 use super::complete::JobFailure;
 use super::item::{ActiveItem, Activity, HandlerFrame, ItemScope, ItemState, SettledItem};
@@ -15,8 +15,8 @@ use super::step::{StepStage, StepState};
 use crate::capture;
 use crate::event::{
     AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, Event, ImportedCommand,
-    ItemEvent, JobEvent, JobResumed, NewItem, Record, ResultArrived, RetryScheduled, StepEvent, StoredText,
-    WorkflowText,
+    ItemEvent, JobEvent, JobResumed, NewItem, PassedDeadline, PoolChange, Record, ResultArrived,
+    RetryScheduled, StepEvent, StoredText, WorkflowText,
 };
 use crate::id::{CommandId, ItemId, StartId, StepId};
 use crate::mutant::{self, Mutant};
@@ -56,7 +56,11 @@ impl Job {
             JobEvent::Failed(_) => self.end(JobStage::Failed, now),
             JobEvent::Cancelled(_) => self.end(JobStage::Cancelled, now),
             JobEvent::Suspended => self.stage = JobStage::Suspended,
-            JobEvent::PolicyChanged { text, .. } => self.policy_changed(text),
+            JobEvent::PolicyChanged { text, pool, passed, .. } => {
+                self.note_passed(passed.iter().flatten());
+                self.change_pool(*pool);
+                self.policy_changed(text);
+            }
             JobEvent::StateImported { commands, correlations, .. } => {
                 let correlations = correlations.as_deref().unwrap_or_default();
                 self.import(commands.iter().map(ImportedCommand::without_history), correlations);
@@ -158,6 +162,26 @@ impl Job {
         for step in &mut self.steps {
             step.resume(resumed, [began, left, now]);
         }
+    }
+
+    fn note_passed<'p>(&mut self, passed: impl Iterator<Item = &'p PassedDeadline>) {
+        for PassedDeadline { step, at } in passed {
+            match step {
+                None => self.times.passed = Some(*at),
+                Some(step) => {
+                    if let Some(state) = self.step_mut(*step) {
+                        state.passed = Some(*at);
+                    }
+                }
+            }
+        }
+    }
+
+    fn change_pool(&mut self, change: Option<PoolChange>) {
+        let Some(change) = change else { return };
+        let consumed = self.pool.map_or(0, |pool| pool.consumed);
+        let limits = change.limits.map(|(total, per_item)| PoolLimits { total, per_item });
+        self.pool = limits.map(|limits| Pool { limits, consumed });
     }
 
     fn policy_changed(&mut self, text: &WorkflowText) {
@@ -469,7 +493,8 @@ impl Job {
 
     fn end(&mut self, stage: JobStage, now: Timestamp) {
         self.stage = stage;
-        self.times.ended_at = Some(now);
+        // A late result may change how a job has ended, but not when.
+        self.times.ended_at.get_or_insert(now);
     }
 
     pub(super) fn charge(&mut self, item: ItemId) {
@@ -488,6 +513,7 @@ impl Job {
         self.succeeded_before.remove(&item);
         self.stop_waiting(item);
         self.stop_running(item);
+        self.note_heard(item);
         if let Some(state) = self.step_mut(item.step)
             && let Some(ItemState::Pending | ItemState::Active(_)) = state.items.get(item.index)
         {
@@ -503,6 +529,17 @@ impl Job {
             *count = count.saturating_add(1);
         }
         self.forget_left_step(item.step);
+    }
+
+    /// Keeps that the service has reported a failure of an item that it may report again.
+    fn note_heard(&mut self, item: ItemId) {
+        let cause = self.active(item).and_then(|active| active.cause);
+        if cause == Some(FailureCause::Refused)
+            && self.plan.reports_later(item.step)
+            && let Some(state) = self.step_mut(item.step)
+        {
+            state.heard.insert(item.index);
+        }
     }
 
     pub(super) fn step_mut(&mut self, step: StepId) -> Option<&mut StepState> {

@@ -2,6 +2,7 @@
 
 use undaunted_policy::{CompletionTally, Reason};
 
+use super::item::{ItemState, SettledItem};
 use super::state::Job;
 use super::step::{StepStage, StepState};
 use crate::effect::ends_running;
@@ -80,12 +81,44 @@ impl Job {
         }
     }
 
+    /// Whether a result of an item, arriving now, is its first and comes too late.
+    pub fn may_report_late(&self, item: ItemId) -> bool {
+        let state = self.step(item.step).filter(|state| !state.heard.contains(&item.index));
+        let found = state.and_then(|state| state.items.get(item.index));
+        matches!(found, Some(ItemState::Settled(settled)) if settled != SettledItem::Succeeded)
+    }
+
+    /// Whether late results of a step count: only completion rules leave results out.
+    pub(crate) fn counts_late_result_of(&self, step: StepId) -> bool {
+        let reached = self.step(step).and_then(|state| state.reached);
+        self.counts_late_results() && reached.is_some_and(|reached| reached.is_best_effort())
+    }
+
     pub(super) fn late_result(&mut self, late: &LateResult) {
-        if let Some(state) = self.step_mut(late.step)
-            && late.counted
-        {
-            state.late.insert(late.index);
+        let item = late.item();
+        let Some(state) = self.step_mut(late.step) else { return };
+        state.heard.insert(late.index);
+        if !late.counted {
+            return;
         }
+        state.late.insert(late.index);
+        // An attempt that was still running settles its item itself.
+        let Some(ItemState::Settled(settled)) = state.items.get(late.index) else { return };
+        if late.reason.is_some() {
+            return;
+        }
+        let count = match settled {
+            SettledItem::Succeeded => return,
+            SettledItem::Dead(_) => &mut state.dead,
+            SettledItem::Skipped(_) => &mut state.skipped,
+            SettledItem::Missing(_) => &mut state.missing,
+        };
+        *count = count.saturating_sub(1);
+        state.forgiven = state.forgiven.min(state.dead);
+        state.items.settle(late.index, SettledItem::Succeeded);
+        state.succeeded = state.succeeded.saturating_add(1);
+        state.outputs.extend(late.output.clone().map(|output| (late.index, output)));
+        self.dead.remove(&item);
     }
 
     /// Items of the step may still run.
@@ -111,7 +144,7 @@ impl Job {
 
     /// The failure to report: that of a command beside the map, else an unmet completion rule, else the first
     /// dead letter.
-    pub(crate) fn first_failure(&self) -> Option<JobFailure> {
+    pub fn first_failure(&self) -> Option<JobFailure> {
         // A map below its minimum does not end the job; a failed command beside the map does.
         let mut steps = StepId::all().zip(&self.steps);
         let by_command = steps.any(|(step, state)| self.plan.is_one(step) && state.dead > 0);
@@ -138,7 +171,7 @@ impl Job {
     }
 
     pub(crate) fn is_met(&self, step: StepId, state: &StepState) -> bool {
-        match &state.reached {
+        match state.reached.filter(CompletionReached::is_best_effort) {
             Some(reached) => {
                 let late = self.counts_late_results();
                 reached.success || (late && u64::from(state.succeeded) >= reached.min)

@@ -67,8 +67,14 @@ impl Job {
             state.restart_dropped();
         }
         state.stage = StepStage::Running;
-        if state.reached.is_some() {
-            state.redriven.insert(item.index);
+        state.heard.remove(&item.index);
+        match state.reached {
+            Some(reached) if reached.is_best_effort() => {
+                state.redriven.insert(item.index);
+            }
+            // The step is complete again when all items have reported again.
+            Some(_) => state.reached = None,
+            None => {}
         }
         state.dead = state.dead.saturating_sub(1);
         // Dead letters that were not redriven were tolerated; only new ones count.

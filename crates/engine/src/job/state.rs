@@ -69,6 +69,8 @@ stored! {
         pub ended_at: Option<Timestamp> = 5 with "codec::maybe_time" has_nil,
         /// The redrive from which the deadline runs, if it had passed before.
         pub deadline_from: Option<Timestamp> = 6 with "codec::maybe_time" has_nil,
+        /// The deadline of the job, if it had passed when the settings were changed.
+        pub passed: Option<Timestamp> = 7 with "codec::maybe_time" has_nil,
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

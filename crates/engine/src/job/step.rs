@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use undaunted_policy::Timestamp;
+use undaunted_policy::{CompletionRule, Timestamp};
 
 use super::hold::Holds;
-use super::item::{ItemState, SettledItem};
 use super::items::Items;
 use super::queue::RetryQueue;
 use crate::event::{CompletionReached, codec};
@@ -49,6 +48,10 @@ stored! {
         pub again: u32 = 13,
         /// Dead letters that no longer count as failures, because others were redriven later.
         pub forgiven: u32 = 14,
+        /// Items that have not succeeded and whose result is known, so that a repeated one is not a late one.
+        pub heard: BTreeSet<u32> = 15,
+        /// The deadline of the completion rule, if it had passed when the settings were changed.
+        pub passed: Option<Timestamp> = 16 with "codec::maybe_time" has_nil,
     }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,17 +74,9 @@ impl StepState {
         self.succeeded.saturating_add(self.dead).saturating_add(self.skipped).saturating_add(self.missing)
     }
 
-    /// Succeeded and dead items, without those that were settled late.
-    pub fn counted(&self) -> (u32, u32) {
-        let (mut succeeded, mut dead) = (self.succeeded, self.dead);
-        for item in &self.late {
-            match self.items.get(*item) {
-                Some(ItemState::Settled(SettledItem::Succeeded)) => succeeded = succeeded.saturating_sub(1),
-                Some(ItemState::Settled(SettledItem::Dead(_))) => dead = dead.saturating_sub(1),
-                Some(ItemState::Pending | ItemState::Active(_) | ItemState::Settled(_)) | None => {}
-            }
-        }
-        (succeeded, dead)
+    /// When the completion rule stops waiting.
+    pub fn deadline(&self, rule: &CompletionRule) -> Timestamp {
+        self.passed.unwrap_or_else(|| self.started.after(rule.deadline))
     }
 
     pub fn is_busy(&self) -> bool {

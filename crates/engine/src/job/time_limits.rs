@@ -18,15 +18,16 @@ pub(crate) type LimitEnd = (Timestamp, TimeLimit);
 impl Job {
     /// Runs from the submission, or from the first redrive after it has passed.
     pub fn deadline(&self) -> Option<Timestamp> {
-        let allowed = self.workflow().deadline?;
         let from = self.times.deadline_from.unwrap_or(self.times.submitted_at);
-        Some(from.after(allowed))
+        let allowed = || Some(from.after(self.workflow().deadline?));
+        self.times.passed.or_else(allowed)
     }
 
     /// A redrive asks for a round after the deadline, so the deadline runs anew: the round could start nothing else.
     pub(super) fn renew_deadline(&mut self, now: Timestamp) {
         if self.stops_at_deadline() || self.deadline().is_some_and(|end| end <= now) {
             self.times.deadline_from = Some(now);
+            self.times.passed = None;
         }
     }
 

@@ -16,12 +16,15 @@ type LawResult = (&'static str, bool);
 /// The laws that a record breaks, given the job before it. Bounds are the current ones: an earlier retry
 /// may exceed them after `resume --update`.
 pub fn violations_by_record(job: &Job, record: &Record) -> Vec<LawViolation> {
-    // An operator may redrive or drop the dead letters of a job that has ended.
-    let is_for_ended_jobs = matches!(
-        record.event,
+    // An operator may redrive or drop the dead letters of a job that has ended, and results may come late.
+    let is_for_ended_jobs = match &record.event {
         Event::Job(JobEvent::Redriven { .. } | JobEvent::PoolToppedUp { .. })
-            | Event::Item(ItemEvent::Dropped { .. })
-    );
+        | Event::Item(ItemEvent::Dropped { .. } | ItemEvent::LateResult(_)) => true,
+        // What a late result changes.
+        Event::Step(StepEvent::AttributeSet { .. }) => job.counts_late_results(),
+        Event::Job(JobEvent::Completed(_)) => job.stage == JobStage::Partial && job.counts_late_results(),
+        Event::Job(_) | Event::Step(_) | Event::Item(_) | Event::Breaker(_) => false,
+    };
     let may_change = !job.stage.has_ended() || is_for_ended_jobs;
     let mut laws = vec![("a job that has ended does not change", may_change)];
     laws.extend(match &record.event {

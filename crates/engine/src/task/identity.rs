@@ -72,6 +72,8 @@ pub enum TokenStatus {
     Running(StartId),
     /// The item waits for its next attempt.
     Waiting(ItemId),
+    /// The item was given up, or its step was complete without it, and no result for it is known.
+    Late(ItemId),
     /// The round is over.
     Expired,
     Unknown,
@@ -114,8 +116,13 @@ fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenStatus> {
             ItemState::Settled(_) => (dead.map_or(job.rounds, |dead| dead.round), None),
         };
         let round = (1..=rounds).find(|round| is_token(job, token, item, *round))?;
-        let waits = current == Some(round);
-        Some(if waits { TokenStatus::Waiting(item) } else { TokenStatus::Expired })
+        Some(if current == Some(round) {
+            TokenStatus::Waiting(item)
+        } else if job.may_report_late(item) {
+            TokenStatus::Late(item)
+        } else {
+            TokenStatus::Expired
+        })
     })
 }
 

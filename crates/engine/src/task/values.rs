@@ -138,7 +138,7 @@ impl<'a> ItemValues<'a> {
             let known = json!({ "results": self.files.results? });
             return reference.follow(&known).cloned();
         }
-        let (succeeded, dead) = state.counted();
+        let (succeeded, dead) = (state.succeeded, state.dead);
         let known = json!({
             "total": state.items.len(),
             "successful": succeeded,

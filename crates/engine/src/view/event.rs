@@ -221,6 +221,8 @@ impl EventView {
                 self.put_some("reason", late.reason.map(Reason::word));
                 let policy = if late.counted { "update_result" } else { "log_only" };
                 self.put("policy", policy);
+                self.put_some("output", late.output.as_deref());
+                self.put_some("error", late.error.as_ref().map(|error| job.texts.read(error)));
             }
         }
     }
@@ -241,6 +243,7 @@ impl EventView {
         let completion = reached.completion();
         self.put("reason", completion.reason.to_string());
         self.put("success", completion.success);
+        self.put("best_effort", reached.is_best_effort());
         self.put("min", reached.min);
         self.put("deadline", time(reached.deadline));
         self.put("total", reached.target);

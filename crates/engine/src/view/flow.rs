@@ -95,10 +95,13 @@ pub(super) fn given(job: &Job, step: StepId) -> Map<String, Value> {
 
 /// Why the flow has failed.
 pub(super) fn error(job: &Job, projection: &Projection) -> Option<String> {
-    if !matches!(job.stage, JobStage::Failed | JobStage::Cancelled) {
+    if !matches!(job.stage, JobStage::Partial | JobStage::Failed | JobStage::Cancelled) {
         return None;
     }
     let end = projection.end.as_ref()?;
+    if job.stage == JobStage::Partial {
+        return end.error.clone();
+    }
     let failed = projection.failed.filter(|_| job.failures.stopped.is_none());
     let failed = failed.and_then(|step| {
         let error = projection.steps.get(&step)?.error()?;
@@ -131,8 +134,9 @@ impl StepHistory {
 
 const fn status(stage: JobStage) -> &'static str {
     match stage {
-        JobStage::Completed | JobStage::Partial => "completed",
-        JobStage::Failed | JobStage::Cancelled => "failed",
+        JobStage::Completed => "completed",
+        // Argyll has no word for a flow below the minimum of a completion rule; its attributes are set.
+        JobStage::Partial | JobStage::Failed | JobStage::Cancelled => "failed",
         JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => "active",
     }
 }

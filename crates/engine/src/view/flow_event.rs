@@ -76,7 +76,7 @@ impl FlowEventData {
             return Some("flow_started");
         }
         let (stage, _) = event.ended()?;
-        if matches!(stage, JobStage::Completed | JobStage::Partial) {
+        if stage == JobStage::Completed {
             self.put("result", result(job));
             return Some("flow_completed");
         }

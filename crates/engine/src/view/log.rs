@@ -92,6 +92,11 @@ pub const fn is_above_debug(event: &Event) -> bool {
 const fn level(event: &Event) -> Option<LogLevel> {
     Some(match event {
         Event::Job(JobEvent::TextKept { .. }) => return None,
+        // That all items have reported is no news where nothing else was possible.
+        Event::Step(StepEvent::CompletionReached(reached)) => match reached.best_effort {
+            Some(false) => LogLevel::Debug,
+            None | Some(true) => LogLevel::Info,
+        },
         Event::Job(
             JobEvent::Submitted(_)
             | JobEvent::Resumed(_)
@@ -104,7 +109,6 @@ const fn level(event: &Event) -> Option<LogLevel> {
             | JobEvent::PoolToppedUp { .. }
             | JobEvent::StartsSpaced { .. },
         )
-        | Event::Step(StepEvent::CompletionReached(_))
         | Event::Breaker(BreakerEvent::Configured { .. }) => LogLevel::Info,
         Event::Job(
             JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_) | JobEvent::Stopping { .. },
@@ -153,10 +157,10 @@ pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
         return Vec::new();
     };
     if let Event::Step(StepEvent::CompletionReached(reached)) = &record.event {
-        return vec![completion(job, record, reached)];
+        return vec![completion(job, record, level, reached)];
     }
     if let Event::Item(ItemEvent::LateResult(late)) = &record.event {
-        return vec![late_result(job, record, *late)];
+        return vec![late_result(job, record, late)];
     }
     let mut records = vec![plain(job, record, level)];
     if let Event::Item(ItemEvent::CommandStopped(stopped)) = &record.event {
@@ -249,13 +253,13 @@ fn of_item(job: &Job, item: ItemId) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn completion(job: &Job, record: &Record, reached: &CompletionReached) -> LogRecord {
+fn completion(job: &Job, record: &Record, level: LogLevel, reached: &CompletionReached) -> LogRecord {
     let completion = reached.completion();
     let reported = reached.completed.saturating_add(reached.failed);
     let step = job.plan().step(reached.step).map(|step| step.name.as_str());
     LogRecord {
         at: record.at,
-        level: LogLevel::Info,
+        level,
         what: LogBody::Event("BestEffortCompletion"),
         fields: vec![
             ("job", job.id().into()),
@@ -268,7 +272,7 @@ fn completion(job: &Job, record: &Record, reached: &CompletionReached) -> LogRec
     }
 }
 
-fn late_result(job: &Job, record: &Record, late: LateResult) -> LogRecord {
+fn late_result(job: &Job, record: &Record, late: &LateResult) -> LogRecord {
     let policy = if late.counted { "update_result" } else { "log_only" };
     let mut fields = of_item(job, late.item());
     for (name, _) in &mut fields {

@@ -163,6 +163,8 @@ impl Projection {
 
     fn fold_job_event(&mut self, job: &Job, event: &JobEvent, version: u64, at: Timestamp) {
         if let Some((_, ended)) = event.ended() {
+            // A late result may change how a job has ended, but not when.
+            let at = self.end.as_ref().map_or(at, |end| end.at);
             self.end = Some(EndRecord::of(job, ended, at));
         } else if let JobEvent::Resumed(resumed) = event {
             self.resumes.push(ResumeRecord { at, resumed: *resumed, attempts: 0 });

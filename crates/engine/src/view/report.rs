@@ -53,6 +53,8 @@ pub struct CompletionView {
     pub missing: u64,
     /// The condition that was met: all reported, the minimum, or the deadline.
     pub why: &'static str,
+    /// Whether the step could be completed early.
+    pub best_effort: bool,
 }
 
 impl CompletionView {
@@ -68,6 +70,7 @@ impl CompletionView {
             failed: reached.failed,
             missing: reached.target.saturating_sub(reported),
             why: completion.reason.word(),
+            best_effort: reached.is_best_effort(),
         }
     }
 }
@@ -112,7 +115,9 @@ pub(super) fn summary(job: &Job) -> JobReport {
     let failure = job.first_failure();
     let shown = failure.as_ref().or(job.failures.recovered.as_ref());
     let counts = job.tally();
-    let reached = job.counted().find_map(|(_, step)| step.reached);
+    let reached = || job.counted().filter_map(|(_, step)| step.reached);
+    // That of a rule that may complete its step early says more.
+    let reached = reached().find(CompletionReached::is_best_effort).or_else(|| reached().next());
     JobReport {
         job: job.id().to_owned(),
         name: job.workflow().name.clone(),

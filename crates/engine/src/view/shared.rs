@@ -135,11 +135,14 @@ pub fn all_held(job: &Job) -> impl Iterator<Item = ItemId> {
     steps(job).flat_map(|(step, state)| state.held.items().map(move |index| step.item(index)))
 }
 
-/// The first step with a completion rule, else the first one whose completion was recorded.
+/// The first step with a rule that may complete it early, else the first one whose items are counted.
 fn with_rule(job: &Job) -> Option<(StepId, &StepState)> {
-    let has_rule = |step: StepId| job.plan().map(step).is_some_and(|map| map.completion.best_effort);
-    let named = steps(job).find(|(step, _)| has_rule(*step));
-    named.or_else(|| steps(job).find(|(_, state)| state.reached.is_some()))
+    let rule = |step: StepId| job.plan().rule(step);
+    let early = |state: &StepState| state.reached.is_some_and(|reached| reached.is_best_effort());
+    let named = |(step, state): &(StepId, &StepState)| {
+        early(state) || rule(*step).is_some_and(|rule| rule.best_effort)
+    };
+    steps(job).find(named).or_else(|| steps(job).find(|(step, _)| rule(*step).is_some()))
 }
 
 /// The items that the view of the completion rule names.
@@ -169,7 +172,7 @@ const fn is_missing(item: &ItemState<'_>) -> bool {
 
 fn best_effort(job: &Job) -> Option<BestEffortView> {
     let (step, state) = with_rule(job)?;
-    let map = job.plan().map(step)?;
+    let (rule, on_complete) = job.plan().completion(step)?;
     let tally = state.reports();
     let names = |wanted: fn(&ItemState<'_>) -> bool| {
         let items = state.items.iter().filter(|(_, item)| wanted(item));
@@ -177,15 +180,15 @@ fn best_effort(job: &Job) -> Option<BestEffortView> {
         names.take(LISTED).collect::<Vec<_>>()
     };
     let began = state.started > undaunted_policy::Timestamp::ZERO;
-    let deadline = state.started.after(map.completion.deadline);
+    let deadline = state.deadline(rule);
     let reached = state.reached.as_ref();
     let completion = reached.map(CompletionReached::completion);
     let waits = state.waiting.len().saturating_add(state.running as usize);
     let open = u64::try_from(waits).unwrap_or(u64::MAX);
     Some(BestEffortView {
-        enabled: map.completion.best_effort,
-        min_dcs: map.completion.min_of(tally.target),
-        deadline: (began && map.completion.best_effort).then_some(InstantView(deadline)),
+        enabled: rule.best_effort,
+        min_dcs: rule.min_of(tally.target),
+        deadline: (began && rule.best_effort).then_some(InstantView(deadline)),
         target_dcs: names(|_| true),
         dcs_completed: names(has_completed),
         dcs_failed: names(has_failed),
@@ -195,7 +198,7 @@ fn best_effort(job: &Job) -> Option<BestEffortView> {
         },
         reason: completion.map(|completion| completion.reason.to_string()),
         success: completion.map(|_| job.is_met(step, state)),
-        on_complete: map.on_complete.word(),
+        on_complete: on_complete.word(),
         target: tally.target,
         completed: tally.completed,
         failed: tally.failed,

@@ -130,6 +130,7 @@ fn a_missing_value_dead_letters_the_item_as_permanent_with_no_attempt() {
             "item_dead_lettered 0/0 0.0: permanent",
             "command_stopped 0/1 0.0: permanent",
             "item_dead_lettered 0/1 0.0: permanent",
+            "completion_reached 0: all_dcs_reported, missed",
             "step_completed 0",
             "job_completed partial",
         ]

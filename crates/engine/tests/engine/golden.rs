@@ -68,6 +68,11 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::Item(ItemEvent::Held(it)), 4) => it.left = None,
         (Event::Item(ItemEvent::Held(it)), 5) => it.arithmetic = None,
         (Event::Item(ItemEvent::LateResult(it)), 2) => it.reason = None,
+        (Event::Item(ItemEvent::LateResult(it)), 4) => it.output = None,
+        (Event::Item(ItemEvent::LateResult(it)), 5) => it.error = None,
+        (Event::Step(StepEvent::CompletionReached(it)), 8) => it.best_effort = None,
+        (Event::Job(JobEvent::PolicyChanged { pool, .. }), 2) => *pool = None,
+        (Event::Job(JobEvent::PolicyChanged { passed, .. }), 3) => *passed = None,
         (Event::Job(JobEvent::PoolToppedUp { per_item, .. }), 3) => *per_item = None,
         (Event::Job(JobEvent::StartsSpaced { every }), 0) => *every = None,
         (Event::Step(StepEvent::Started { start, .. }), 1) => *start = None,
@@ -164,7 +169,10 @@ fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
             (&[1, 1, 0], &[7, 8, 9, 10, 11, 12, 13])
         }
         Event::Job(JobEvent::Resumed(_)) => (&[1, 1, 0, 3], &[5]),
+        Event::Item(ItemEvent::LateResult(it)) if it.output.is_some() => (&[1, 1, 0], &[2, 4, 5]),
         Event::Item(ItemEvent::AttemptStarted(_) | ItemEvent::LateResult(_)) => (&[1, 1, 0], &[2]),
+        Event::Step(StepEvent::CompletionReached(it)) if it.best_effort.is_some() => (&[1, 1, 0], &[8]),
+        Event::Job(JobEvent::PolicyChanged { pool: Some(_), .. }) => (&[1, 1], &[2, 3]),
         Event::Item(ItemEvent::Held(_)) => (&[1, 1, 0], &[2, 3, 4, 5]),
         Event::Job(JobEvent::Submitted(it)) if it.passing.is_some() => (&[1, 1, 0], &[7, 8, 9, 10, 11]),
         Event::Job(JobEvent::Submitted(_)) => (&[1, 1, 0], &[7, 8, 9]),

@@ -90,7 +90,15 @@ fn a_map_with_no_items_is_complete_and_reduce_runs() {
     let mut test = TestedJob::of(&map("max_parallel: 1"));
     assert_eq!(test.effects(), ["read the items of 0"]);
     let read = Input::ItemsRead { step: StepId(0), items: Vec::new(), warning: None };
-    assert_eq!(test.feed(&read).lines(), ["items_read 0: 0", "step_completed 0", "step_started 1"]);
+    assert_eq!(
+        test.feed(&read).lines(),
+        [
+            "items_read 0: 0",
+            "completion_reached 0: all_dcs_reported, met",
+            "step_completed 0",
+            "step_started 1"
+        ]
+    );
     assert_eq!(test.start().succeed(0).outcome(), ("completed", None, [0, 0, 0]));
 }
 

@@ -65,11 +65,11 @@ pub fn activated(job: &Job) -> Option<CatalogEvent> {
 pub fn deactivated(job: &Job) -> Option<CatalogEvent> {
     job.workflow().flow.as_ref()?;
     let status = match job.stage {
-        JobStage::Completed | JobStage::Partial => FlowStatus::Completed,
-        JobStage::Failed | JobStage::Cancelled => FlowStatus::Failed,
+        JobStage::Completed => FlowStatus::Completed,
+        JobStage::Partial | JobStage::Failed | JobStage::Cancelled => FlowStatus::Failed,
         JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => return None,
     };
-    let error = job.failures.failure.as_ref();
+    let error = job.first_failure();
     let error = error.map(|failure| job.texts.read(&failure.error).to_owned());
     Some(CatalogEvent::FlowDeactivated {
         flow: job.id().to_owned(),

@@ -2,7 +2,7 @@
 //! accepted attempts.
 
 use undaunted_engine::effect;
-use undaunted_engine::event::{Event as Fact, JobEvent, StepEvent};
+use undaunted_engine::event::{Event as Fact, ItemEvent, JobEvent, StepEvent};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{JobStage, StepStage};
@@ -68,6 +68,9 @@ impl JobDriver<'_> {
         for (seq, record) in (batch.after.0.saturating_add(1)..).zip(&batch.records) {
             self.observer.recorded(&self.job, seq, record);
             reads |= matches!(record.event, Fact::Step(StepEvent::Started { .. }));
+            if matches!(&record.event, Fact::Item(ItemEvent::LateResult(late)) if late.counted) {
+                self.starter.forget_results();
+            }
             if record.event == Fact::Job(JobEvent::Suspended) {
                 failpoint::reach("suspend-after", 1);
             }
@@ -228,7 +231,10 @@ impl JobDriver<'_> {
                 let _ = report.reply.send(DeliveryOutcome::Unknown);
             }
             // Answered when the result is on disk, since the sender then stops sending it.
-            TokenStatus::Running(_) | TokenStatus::Waiting(_) | TokenStatus::Expired => {
+            TokenStatus::Running(_)
+            | TokenStatus::Waiting(_)
+            | TokenStatus::Late(_)
+            | TokenStatus::Expired => {
                 self.when_written(AfterCommit::Answer(report.reply));
             }
         }
@@ -248,6 +254,7 @@ impl JobDriver<'_> {
                 self.attempt_ended(AttemptEnd { start, output, failure, error, ..AttemptEnd::default() });
             }
             TokenStatus::Waiting(item) => self.decide(&Input::ResultArrived { item, result }),
+            TokenStatus::Late(item) => self.decide(&Input::Late { item, result }),
             TokenStatus::Expired | TokenStatus::Unknown => {}
         }
         found

@@ -105,13 +105,13 @@ fn results(job: &Job, mut read: MapOutputs) -> Vec<ItemResult> {
     let Some((_, state)) = map_of(job) else {
         return Vec::new();
     };
-    // A step's results do not include items it was complete without, even if they came since.
-    let counted = |item: u32, found: ItemState<'_>| {
+    // A step's results do not include items it was complete without, unless they came since and count.
+    let counted = |found: ItemState<'_>| {
         let there =
             matches!(found, ItemState::Settled(settled) if !matches!(settled, SettledItem::Missing(_)));
-        state.reached.is_none() || (there && !state.late.contains(&item))
+        state.reached.is_none() || there
     };
-    let items = state.items.iter().filter(|(item, found)| counted(*item, *found));
+    let items = state.items.iter().filter(|(_, found)| counted(*found));
     let results = items.map(|(item, found)| {
         let status = match found {
             ItemState::Settled(SettledItem::Succeeded) => ResultStatus::Succeeded,
@@ -179,6 +179,10 @@ impl JobDriver<'_> {
     ) -> Result<(), DriveError> {
         // An answer to an earlier run of the job in this loop is not taken.
         if !std::mem::replace(&mut self.starter.is_reading, false) {
+            return Ok(());
+        }
+        if std::mem::replace(&mut self.starter.is_outdated, false) {
+            self.read_outputs();
             return Ok(());
         }
         self.keep_results(read?)?;

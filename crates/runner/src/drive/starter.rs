@@ -29,6 +29,8 @@ pub(super) struct Starter {
     pub(super) results: Option<Value>,
     /// Whether the results are being read.
     pub(super) is_reading: bool,
+    /// Whether a late result has changed them while they were being read.
+    pub(super) is_outdated: bool,
     /// Attempts on record as started that wait for the results.
     pub(super) awaiting_results: Vec<(StartId, ItemId)>,
 }
@@ -36,6 +38,12 @@ pub(super) struct Starter {
 impl Starter {
     pub(super) fn new(rate: StartRate) -> Self {
         Self { rate, ..Self::default() }
+    }
+
+    /// A late result counts: later commands read the results again.
+    pub(super) fn forget_results(&mut self) {
+        self.results = None;
+        self.is_outdated = self.is_reading;
     }
 
     pub(super) fn take(&mut self, start: StartId) -> Option<Task> {

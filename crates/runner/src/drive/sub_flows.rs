@@ -204,15 +204,15 @@ impl EventLoop<'_> {
     /// Reports the result of a flow that has ended to the flow that waits for it.
     pub(super) fn report_to_parent(&mut self, name: &Arc<str>, job: &Job) {
         let result = match job.stage {
-            JobStage::Completed | JobStage::Partial => {
+            JobStage::Completed => {
                 let given = job.attributes.iter();
                 let given = given.filter(|(_, given)| given.step.is_some());
                 let given = given.map(|(name, given)| (name.clone(), given.value.clone()));
                 Ok(Value::Object(given.collect::<Map<_, _>>()).to_string())
             }
-            JobStage::Failed | JobStage::Cancelled => {
-                let failure = job.failures.failure.as_ref();
-                let error = failure.map_or("cancelled", |failure| job.texts.read(&failure.error));
+            JobStage::Partial | JobStage::Failed | JobStage::Cancelled => {
+                let failure = job.first_failure();
+                let error = failure.as_ref().map_or("cancelled", |failure| job.texts.read(&failure.error));
                 Err((FailureCause::Refused, format!("sub-flow `{name}` failed: {error}")))
             }
             JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => return,

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use undaunted_engine::id::ItemId;
+use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, JobStage, Plans};
 use undaunted_engine::task::{TokenStatus, find_token};
 use undaunted_engine::workflow::{Operator, WorkflowMode};
@@ -182,10 +184,13 @@ impl FlowHost {
         match find_token(&job, &arrived.step, &arrived.token) {
             TokenStatus::Unknown => Some(DeliveryOutcome::Unknown),
             TokenStatus::Expired => Some(DeliveryOutcome::Taken),
-            TokenStatus::Running(_) | TokenStatus::Waiting(_) if job.stage == JobStage::Suspended => {
+            TokenStatus::Late(item) if job.stage.has_ended() => self.record_late(flow, item, arrived),
+            TokenStatus::Running(_) | TokenStatus::Waiting(_) | TokenStatus::Late(_)
+                if job.stage == JobStage::Suspended =>
+            {
                 self.leave_for_owner(flow, arrived)
             }
-            TokenStatus::Running(_) | TokenStatus::Waiting(_) => {
+            TokenStatus::Running(_) | TokenStatus::Waiting(_) | TokenStatus::Late(_) => {
                 match journal::claim(&*self.store, flow, &self.plans) {
                     Ok(claimed) => self.resume_and_deliver(claimed, arrived),
                     Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => {
@@ -202,6 +207,33 @@ impl FlowHost {
         request::store_result(&*self.store, flow, arrived).ok()?;
         failpoint::pass("result-handed-on");
         Some(DeliveryOutcome::Taken)
+    }
+
+    /// Records a late result for a flow that has ended. The event loop runs the flow for that long, so that its
+    /// observers learn of it.
+    fn record_late(&self, flow: &str, item: ItemId, arrived: &ArrivedResult) -> Option<DeliveryOutcome> {
+        // None if another process is about to leave the flow, or records a result for it.
+        let mut claimed = journal::claim(&*self.store, flow, &self.plans).ok()?;
+        let secrets = Secrets::of_job(&claimed.job).ok().filter(|_| !self.is_leaving());
+        let Some(secrets) = secrets.filter(|_| claimed.job.stage.has_ended()) else {
+            self.store.unclaim_in_background(&claimed.claim);
+            return None;
+        };
+        let result = match arrived.result.clone() {
+            Ok(output) => Ok(secrets.redact(output)),
+            Err(error) => Err(secrets.redact(error)),
+        };
+        claimed.first = Some(Input::Late { item, result });
+        self.run_here(claimed, secrets);
+        match self.event_loop.deliver(flow, arrived.clone()) {
+            Some(DeliveryOutcome::Elsewhere) => {
+                // The loop has left the flow again, unless an error has kept it from recording the result.
+                let job = journal::load(&*self.store, flow, &self.plans).ok()?;
+                let found = find_token(&job, &arrived.step, &arrived.token);
+                (found == TokenStatus::Expired).then_some(DeliveryOutcome::Taken)
+            }
+            answered => answered,
+        }
     }
 
     /// Resumes a flow whose owner has died.

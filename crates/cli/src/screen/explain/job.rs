@@ -56,7 +56,7 @@ fn counts(view: &JobExplanation) -> String {
         retries: view.retries,
         delay: view.delay_ms.0,
         missing: view.missing_total,
-        completion: view.completion.is_some(),
+        completion: limits::early(view.completion.as_ref()).is_some(),
         duration: view.duration_ms.0,
         has_ended: has_ended(view.status),
     })
@@ -79,7 +79,7 @@ fn more(out: &mut impl Write, view: &JobExplanation) -> io::Result<()> {
 }
 
 fn sentence(view: &JobExplanation) -> String {
-    let because = match (view.reason, &view.completion) {
+    let because = match (view.reason, limits::early(view.completion.as_ref())) {
         (Some(reason), Some(completion)) if !completion.success => {
             format!(" ({reason}): {}", limits::decided(completion))
         }
@@ -96,7 +96,7 @@ fn sentence(view: &JobExplanation) -> String {
         LiveJobStatus::As(JobStatus::Suspended) => format!("suspended; {resume}"),
         LiveJobStatus::As(JobStatus::Stopping) => format!("stopping{because}; waiting for running commands"),
         LiveJobStatus::As(JobStatus::Partial) => {
-            let what = summary::partial(view.completion.is_some());
+            let what = summary::partial(limits::early(view.completion.as_ref()).is_some());
             format!("{what}{because}")
         }
         LiveJobStatus::Paused
@@ -111,7 +111,7 @@ fn not_waited_for(out: &mut impl Write, view: &JobExplanation) -> io::Result<()>
     if view.missing.is_empty() {
         return Ok(());
     }
-    let label = match view.completion {
+    let label = match limits::early(view.completion.as_ref()) {
         Some(_) => "not waited for",
         None => "never started ",
     };

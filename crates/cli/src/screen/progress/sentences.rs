@@ -162,7 +162,7 @@ fn of_step(job: &Job, event: &StepEvent) -> Option<String> {
             let warning = warning.as_deref().map(|text| format!("\n  {}", warning_of(text)));
             Some(items_read(job, *step) + &warning.unwrap_or_default())
         }
-        StepEvent::CompletionReached(reached) => Some(complete(job, reached)),
+        StepEvent::CompletionReached(reached) => reached.is_best_effort().then(|| complete(job, reached)),
         StepEvent::Started { .. }
         | StepEvent::ItemsRead { last: false, .. }
         | StepEvent::InputFailed { .. }

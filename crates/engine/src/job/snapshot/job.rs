@@ -22,7 +22,7 @@ use crate::stored::stored;
 
 /// The release, and the number of the form. Raise the number with every change of what is saved or of what
 /// an event means.
-const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 6");
+const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 7");
 
 /// Why bytes are not a job saved by this release. The caller reads the journal instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
