@@ -60,10 +60,10 @@ fn a_changed_pool_takes_effect_and_is_never_below_what_is_used() {
     assert_eq!(changes, ["retry_budget: 20 -> 3", "retry_budget_per_workflow: 5 -> 2"]);
     assert_eq!(limits(&test), (3, 2, 3), "three are used, two of them by one item");
     assert_eq!(updated(&mut test, &pool(5_000, 1)), ["retry_budget: 3 -> 50"]);
-    assert_eq!(limits(&test_replayed(&test)), (50, 2, 3));
+    assert_eq!(limits(&from_its_journal(&test)), (50, 2, 3));
 }
 
-fn test_replayed(test: &TestedJob) -> TestedJob {
+fn from_its_journal(test: &TestedJob) -> TestedJob {
     let mut other = TestedJob::of(&map("", ""));
     other.job = test.replayed();
     other
@@ -134,7 +134,7 @@ fn a_deadline_that_has_passed_stands() {
     test.at(61);
     let changes = updated(&mut test, &rule("2h", 600));
     assert_eq!(changes, ["deadline: 1m -> 2h (the old one has passed and stands)"]);
-    assert_eq!(test_replayed(&test).job.deadline(), Some(at(60)));
+    assert_eq!(from_its_journal(&test).job.deadline(), Some(at(60)));
     assert_eq!(test.wake().lines()[0], "job_stopping deadline");
 }
 
