@@ -62,6 +62,9 @@ pub(crate) enum CommandError {
     },
     #[error("{message}")]
     NotFound { code: &'static str, message: String },
+    /// There is no store where a command was to find one.
+    #[error("{message}\n  help: {help}")]
+    NoStore { message: String, help: String },
     /// Another process owns the job.
     #[error("{message}\n  help: {help}")]
     Owned { message: String, help: String },
@@ -101,7 +104,7 @@ impl CommandError {
             Self::Io(_) | Self::System(_) => 1,
             Self::Usage(_) => 2,
             Self::Invalid(_) | Self::Diagnosed { .. } => 3,
-            Self::NotFound { .. } => 6,
+            Self::NotFound { .. } | Self::NoStore { .. } => 6,
             Self::Owned { .. } | Self::Store { .. } => 7,
         }
     }
@@ -115,6 +118,7 @@ impl CommandError {
                 ("invalid_workflow", format!("{self}; {first}"), Some(help))
             }
             Self::NotFound { code, message } => (*code, message.clone(), None),
+            Self::NoStore { message, help } => ("no_store", message.clone(), Some(help.clone())),
             Self::Owned { message, help } => ("job_owned", message.clone(), Some(help.clone())),
             Self::Store { message, help } => ("store", message.clone(), help.clone()),
             Self::Io(_) | Self::System(_) => ("io", self.to_string(), None),

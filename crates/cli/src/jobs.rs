@@ -137,7 +137,7 @@ impl StorePlace {
             ),
         };
         let missing = StoreError::Missing { path: self.location.to_string().into() };
-        CommandError::Store { message: missing.to_string(), help: Some(help) }
+        CommandError::NoStore { message: missing.to_string(), help }
     }
 }
 

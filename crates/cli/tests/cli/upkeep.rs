@@ -170,12 +170,12 @@ fn a_command_that_adds_no_job_creates_no_store() {
         &["prune", "--older-than", "0s", "--yes"],
     ];
     for command in commands {
-        let refused = home.run(&[command, &["--store", store]].concat()).exits(7);
+        let refused = home.run(&[command, &["--store", store]].concat()).exits(6);
         assert!(refused.err.contains(&format!("there is no store in `{store}`")), "{}", refused.err);
         assert!(refused.err.contains(&format!("undaunted run FILE --store {store}")), "{}", refused.err);
         let mut by_variable = home.command(command);
         let refused = by_variable.env("UNDAUNTED_STORE", store).output().expect("it runs");
-        assert_eq!(refused.status.code(), Some(7));
+        assert_eq!(refused.status.code(), Some(6));
         let text = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(text.contains("there is no store in") && text.contains("UNDAUNTED_STORE names it"), "{text}");
     }
