@@ -1,6 +1,7 @@
 //! Opening the store, finding jobs in it, and turning its errors into messages.
 
 use std::env;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,16 +116,27 @@ impl StorePlace {
                 StoreUse::Remove => self.location.open_for_removing()?,
                 StoreUse::Change | StoreUse::Add => self.location.open()?,
             }
-        } else if self.source == LocationSource::Default {
-            // Before the first job, the default store has no jobs.
-            Arc::new(MemoryStore::new())
         } else {
-            return Err(self.missing());
+            match (self.source, what) {
+                // Before the first job, the default store has no jobs.
+                (LocationSource::Default, _) => {}
+                // A script may look before the first job is there; a person has perhaps mistyped the path.
+                (_, StoreUse::Read) => {
+                    let (message, help) = self.missing();
+                    let _ = writeln!(io::stderr(), "note: {message}; {help}");
+                }
+                (_, StoreUse::Change | StoreUse::Remove | StoreUse::Add) => {
+                    let (message, help) = self.missing();
+                    return Err(CommandError::NoStore { message, help });
+                }
+            }
+            Arc::new(MemoryStore::new())
         };
         Ok(Jobs { store, local: self.local, machine: self.machine, plans: Plans::default() })
     }
 
-    fn missing(&self) -> CommandError {
+    /// That there is no store, and what to do about it.
+    fn missing(&self) -> (String, String) {
         let path = quoted(&self.location.to_string());
         let help = match self.source {
             LocationSource::Flag => format!(
@@ -137,7 +149,7 @@ impl StorePlace {
             ),
         };
         let missing = StoreError::Missing { path: self.location.to_string().into() };
-        CommandError::NoStore { message: missing.to_string(), help }
+        (missing.to_string(), help)
     }
 }
 

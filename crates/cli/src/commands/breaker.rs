@@ -58,9 +58,7 @@ impl BreakerArgs {
     pub(crate) const fn store_use(&self) -> StoreUse {
         match self.command {
             BreakerCommand::Ls { .. } | BreakerCommand::Show(_) => StoreUse::Read,
-            BreakerCommand::Reset(_) => StoreUse::Change,
-            // A breaker may be opened before the first job that asks it.
-            BreakerCommand::Trip(_) => StoreUse::Add,
+            BreakerCommand::Reset(_) | BreakerCommand::Trip(_) => StoreUse::Change,
         }
     }
 }

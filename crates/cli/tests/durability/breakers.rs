@@ -287,7 +287,8 @@ fn breakers_are_listed_and_shown_for_people_and_machines() {
 
 #[test]
 fn an_unknown_breaker_is_not_found() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::of("[{shell: 'true'}]");
+    sandbox.run().exits(0);
     for what in ["show", "trip", "reset"] {
         let refused =
             sandbox.call(&["breaker", what, "unknown"]).exits(6).err_contains("breaker `unknown` not found");

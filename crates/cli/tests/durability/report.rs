@@ -202,7 +202,7 @@ fn results_go_to_stdout_and_the_rest_to_stderr() {
 #[test]
 fn jobs_are_named_by_id_by_its_beginning_and_by_last() {
     let sandbox = Sandbox::of("[{shell: 'true'}]");
-    sandbox.call(&["show", "@last"]).exits(6).err_contains("there is no store");
+    sandbox.call(&["show", "@last"]).exits(6).err_contains("no job");
     // Until two ids have the same first character: there are 16, so after 17 jobs at the latest.
     let mut jobs: Vec<String> = Vec::new();
     let alike = loop {
