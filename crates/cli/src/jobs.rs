@@ -25,6 +25,7 @@ use undaunted_store::{
 };
 
 use crate::environment::check_interval;
+use crate::screen::plain;
 use crate::{CommandError, Result};
 
 /// The time between TERM and KILL.
@@ -108,31 +109,38 @@ impl StorePlace {
     }
 
     pub(crate) fn open_for(self, what: StoreUse) -> Result<Jobs> {
-        let store: Arc<dyn Store> = if what == StoreUse::Add {
-            self.location.open()?
-        } else if self.is_created()? {
-            match what {
-                StoreUse::Read => self.location.open_for_reading()?,
-                StoreUse::Remove => self.location.open_for_removing()?,
-                StoreUse::Change | StoreUse::Add => self.location.open()?,
-            }
-        } else {
-            match (self.source, what) {
-                // Before the first job, the default store has no jobs.
-                (LocationSource::Default, _) => {}
-                // A script may look before the first job is there; a person has perhaps mistyped the path.
-                (_, StoreUse::Read) => {
-                    let (message, help) = self.missing();
-                    let _ = writeln!(io::stderr(), "note: {message}; {help}");
-                }
-                (_, StoreUse::Change | StoreUse::Remove | StoreUse::Add) => {
-                    let (message, help) = self.missing();
-                    return Err(CommandError::NoStore { message, help });
-                }
-            }
-            Arc::new(MemoryStore::new())
+        let opened = match what {
+            StoreUse::Add => self.location.open(),
+            _ if !self.is_created()? => Err(StoreError::Missing { path: self.location.to_string().into() }),
+            StoreUse::Read => self.location.open_for_reading(),
+            StoreUse::Remove => self.location.open_for_removing(),
+            StoreUse::Change => self.location.open(),
+        };
+        let store: Arc<dyn Store> = match opened {
+            Ok(store) => store,
+            // Also while another process is still creating it.
+            Err(StoreError::Missing { .. }) => self.empty_store(what)?,
+            Err(error) => return Err(error.into()),
         };
         Ok(Jobs { store, local: self.local, machine: self.machine, plans: Plans::default() })
+    }
+
+    /// What a command sees where there is no store.
+    fn empty_store(&self, what: StoreUse) -> Result<Arc<dyn Store>> {
+        match (self.source, what) {
+            // Before the first job, the default store has no jobs.
+            (LocationSource::Default, _) => {}
+            // A script may look before the first job is there; a person has perhaps mistyped the path.
+            (_, StoreUse::Read) => {
+                let (message, help) = self.missing();
+                let _ = writeln!(io::stderr(), "note: {}", plain(&format!("{message}; {help}")));
+            }
+            (_, StoreUse::Change | StoreUse::Remove | StoreUse::Add) => {
+                let (message, help) = self.missing();
+                return Err(CommandError::NoStore { message, help });
+            }
+        }
+        Ok(Arc::new(MemoryStore::new()))
     }
 
     /// That there is no store, and what to do about it.

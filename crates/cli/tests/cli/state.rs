@@ -120,7 +120,7 @@ const ITEMS: &str = r#"[{"id": "north"}, {"id": "south"}, {"id": "west"}]"#;
 fn map(command: &str) -> String {
     format!(
         "mode: mapreduce\nretry_config: {{attempts: 3, initial_delay: 1h, max_delay: 2h, jitter: true}}\n\
-         map:\n  input: a.json\n  agent_template:\n    - {{id: get, shell: '{command}', \
+         map:\n  input: a.json\n  max_parallel: 1\n  agent_template:\n    - {{id: get, shell: '{command}', \
          breaker: {{name: gate, failure_threshold: 4, recovery_timeout: 1h}}}}\n\
          reduce: [{{id: report, shell: 'true'}}]\n"
     )
