@@ -6,10 +6,13 @@
 use std::time::Duration;
 
 use undaunted_engine::decide::decide;
-use undaunted_engine::event::{AttemptFailed, AttemptId, BreakerEvent, Event, ItemEvent, JobEvent, Record};
+use undaunted_engine::event::{
+    AttemptFailed, AttemptId, BreakerEvent, Event, ItemEvent, JobEvent, Record, TimeLimitKind,
+};
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, JobStage};
+use undaunted_policy::FailureCause;
 
 /// The last failure, with the state before it.
 #[derive(Default)]
@@ -65,9 +68,13 @@ impl DecisionReplay {
 }
 
 fn end_of(job: &Job, failed: &AttemptFailed, start: StartId) -> AttemptEnd {
+    // A job that its deadline stops interrupts its attempts, and records the deadline as their limit.
+    let by_deadline = failed.limit.is_some_and(|limit| limit.kind == TimeLimitKind::Deadline);
+    let is_stopping = matches!(job.stage, JobStage::Stopping(_));
+    let cause = if by_deadline && is_stopping { FailureCause::Interrupted } else { failed.cause };
     AttemptEnd {
         start,
-        failure: Some(failed.cause),
+        failure: Some(cause),
         took: failed.took,
         output: failed.output.clone(),
         error: failed.error.as_ref().map(|text| job.texts.read(text).to_owned()).unwrap_or_default(),
