@@ -11,7 +11,7 @@ use undaunted_engine::event::{
 };
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::{Job, JobStage};
+use undaunted_engine::job::Job;
 use undaunted_policy::FailureCause;
 
 /// The last failure, with the state before it.
@@ -62,19 +62,21 @@ impl DecisionReplay {
             return None;
         };
         let end = AttemptEnd { retry_after, at_once, ..end_of(&job, failed, start) };
-        let events = decide(&job, &Input::Ended(Box::new(end)), record.at);
+        let mut events = decide(&job, &Input::Ended(Box::new(end.clone())), record.at);
+        // A job that its deadline stops interrupts its attempts; the record says that the deadline ended them,
+        // as it does if the keeper was faster.
+        if failed.limit.is_some_and(|limit| limit.kind == TimeLimitKind::Deadline) {
+            let end = AttemptEnd { failure: Some(FailureCause::Interrupted), ..end };
+            events.extend(decide(&job, &Input::Ended(Box::new(end)), record.at));
+        }
         (failed.of == of).then_some(events)
     }
 }
 
 fn end_of(job: &Job, failed: &AttemptFailed, start: StartId) -> AttemptEnd {
-    // A job that its deadline stops interrupts its attempts, and records the deadline as their limit.
-    let by_deadline = failed.limit.is_some_and(|limit| limit.kind == TimeLimitKind::Deadline);
-    let is_stopping = matches!(job.stage, JobStage::Stopping(_));
-    let cause = if by_deadline && is_stopping { FailureCause::Interrupted } else { failed.cause };
     AttemptEnd {
         start,
-        failure: Some(cause),
+        failure: Some(failed.cause),
         took: failed.took,
         output: failed.output.clone(),
         error: failed.error.as_ref().map(|text| job.texts.read(text).to_owned()).unwrap_or_default(),
