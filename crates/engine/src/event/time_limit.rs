@@ -9,7 +9,7 @@ use super::codec;
 use crate::stored::stored;
 
 stored! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub struct TimeLimit {
         pub kind: TimeLimitKind = 0,
         /// The whole time allowed, of which earlier attempts may have used a part.
@@ -17,7 +17,7 @@ stored! {
     }
 
     /// Equal to the key of the setting.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum TimeLimitKind {
         /// Of one attempt.
         Timeout = 0 => "timeout",

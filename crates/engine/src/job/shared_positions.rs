@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::item::{ActiveItem, ItemPosition};
-use crate::event::{StoredText, cause_parts};
+use crate::event::{StoredText, TimeLimit, cause_parts};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedPositions {
@@ -14,7 +14,7 @@ pub(crate) struct SharedPositions {
 }
 
 /// Everything about a position that items may have in common.
-type PositionKey = ([u32; 5], Option<(&'static str, i32)>, Option<u32>);
+type PositionKey = ([u32; 5], Option<(&'static str, i32)>, Option<u32>, Option<TimeLimit>);
 
 const MIN_CAPACITY: usize = 1024;
 
@@ -39,15 +39,17 @@ impl SharedPositions {
 }
 
 fn key(of: &ItemPosition) -> Option<PositionKey> {
-    if !of.frames.is_empty() || of.scope.is_some() {
+    // Named one by one, so that a new field cannot be left out.
+    let ItemPosition { command, attempts, retries, round, charged, cause, error, frames, scope, limit } = of;
+    if !frames.is_empty() || scope.is_some() {
         return None;
     }
-    let error = match &of.error {
+    let error = match error {
         None => None,
         Some(StoredText::Kept(number)) => Some(*number),
         // No other item has this text.
         Some(StoredText::Itself(_)) => return None,
     };
-    let numbers = [of.command.0, of.attempts, of.retries, of.round, of.charged];
-    Some((numbers, of.cause.map(cause_parts), error))
+    let numbers = [command.0, *attempts, *retries, *round, *charged];
+    Some((numbers, cause.map(cause_parts), error, *limit))
 }
