@@ -8,9 +8,14 @@ use crate::http_server::{ReceivedRequest, Reply, ScriptedServer};
 use crate::sandbox::Sandbox;
 use crate::served::{RunningServer, follower_step, step};
 
-/// A server with a flow `f`: an async step for each of three elements, of which two have to succeed within a
-/// second, and a step that uses their results. One result arrives in time. Returns the webhook URLs of the elements.
+/// A flow `f` of three elements, of which two have to succeed and one has.
 fn below_its_minimum(policy: &str) -> (Sandbox, ScriptedServer, RunningServer, Vec<String>) {
+    flow_of(3, policy)
+}
+
+/// A server with a flow `f`: an async step for each of some elements, of which two have to succeed within a
+/// second, and a step that uses their results. One result arrives in time. Returns the webhook URLs of the elements.
+fn flow_of(elements: usize, policy: &str) -> (Sandbox, ScriptedServer, RunningServer, Vec<String>) {
     let sandbox = Sandbox::new();
     let done = Reply::outputs(&json!({"y": 1}));
     let handlers = ScriptedServer::start().on("/a", &[Reply::accepted()]).on("/b", &[done]);
@@ -18,13 +23,13 @@ fn below_its_minimum(policy: &str) -> (Sandbox, ScriptedServer, RunningServer, V
     let served = RunningServer::with(&sandbox, &["--listen", "127.0.0.1:0"], &variables);
     let attributes = json!({"n": {"role": "required", "for_each": true}, "x": {"role": "output"}});
     let rule = json!({
-        "type": "async", "work_config": {"parallelism": 3}, "best_effort": true, "best_effort_min_dcs": 2,
+        "type": "async", "work_config": {"parallelism": elements}, "best_effort": true, "best_effort_min_dcs": 2,
         "best_effort_deadline_seconds": 1,
     });
     served.register(&step(&handlers, "a", &attributes, &rule));
     served.register(&follower_step(&handlers, "b", &json!({})));
-    served.start_flow("f", "b", &json!({"n": [1, 2, 3]}));
-    let mut calls = handlers.wait_for("/a", 3);
+    served.start_flow("f", "b", &json!({"n": (1..=elements).collect::<Vec<usize>>()}));
+    let mut calls = handlers.wait_for("/a", elements);
     calls.sort_by_key(|call| call.argument("n").as_u64());
     let urls: Vec<String> = calls.iter().map(ReceivedRequest::webhook_url).collect();
     send_result(&urls[0], success(&json!({"x": 10}))).unwrap().is(200);
@@ -80,6 +85,20 @@ fn a_result_after_the_end_is_answered_200_recorded_once_and_logged() {
     for unchanged in ["status", "error", "attributes", "executions", "completed_at"] {
         assert_eq!(flow[unchanged], before[unchanged], "{unchanged}");
     }
+}
+
+#[test]
+fn late_results_that_arrive_together_are_all_recorded() {
+    let (sandbox, _handlers, served, urls) = flow_of(24, "log_only");
+    let senders = urls
+        .into_iter()
+        .skip(1)
+        .map(|url| std::thread::spawn(move || send_result(&url, success(&json!({"x": 20}))).unwrap().status));
+    let senders = senders.collect::<Vec<_>>();
+    let statuses: Vec<u16> = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
+    assert_eq!(statuses, [200; 23]);
+    assert_eq!(count(&sandbox.lawful_events_of("f"), "late_result"), 23);
+    drop(served);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use undaunted_engine::id::ItemId;
 use undaunted_engine::input::Input;
@@ -212,8 +212,7 @@ impl FlowHost {
     /// Records a late result for a flow that has ended. The event loop runs the flow for that long, so that its
     /// observers learn of it.
     fn record_late(&self, flow: &str, item: ItemId, arrived: &ArrivedResult) -> Option<DeliveryOutcome> {
-        // None if another process is about to leave the flow, or records a result for it.
-        let mut claimed = journal::claim(&*self.store, flow, &self.plans).ok()?;
+        let mut claimed = self.claim_ended(flow)?;
         let secrets = Secrets::of_job(&claimed.job).ok().filter(|_| !self.is_leaving());
         let Some(secrets) = secrets.filter(|_| claimed.job.stage.has_ended()) else {
             self.store.unclaim_in_background(&claimed.claim);
@@ -233,6 +232,21 @@ impl FlowHost {
                 (found == TokenStatus::Expired).then_some(DeliveryOutcome::Taken)
             }
             answered => answered,
+        }
+    }
+
+    /// Claims a flow that has ended. Late results often arrive together, and each claims the flow for a moment.
+    fn claim_ended(&self, flow: &str) -> Option<ClaimedJob> {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        const PAUSE: Duration = Duration::from_millis(5);
+        let until = Instant::now().checked_add(PATIENCE)?;
+        loop {
+            match journal::claim(&*self.store, flow, &self.plans) {
+                Err(JournalError::Claim(ClaimError::OwnedBy { .. })) if Instant::now() < until => {
+                    std::thread::sleep(PAUSE);
+                }
+                claimed => return claimed.ok(),
+            }
         }
     }
 
