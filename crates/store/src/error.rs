@@ -28,6 +28,9 @@ pub enum StoreError {
     Denied { path: PathBuf },
     #[error("cannot write to `{path}`: the disk is full")]
     DiskFull { path: PathBuf },
+    /// Nothing was changed.
+    #[error("cannot compact `{path}`: the disk is full, and {missing} more bytes are needed")]
+    NoRoomToCompact { path: PathBuf, missing: u64 },
     #[error("the store `{path}` is locked by another process (waited {waited:?})")]
     Busy { path: PathBuf, waited: Duration },
     #[error("`{path}` is not an Undaunted store: {what}")]
@@ -103,7 +106,7 @@ impl StoreError {
             Self::NotAFile { .. } => "store-not-a-file",
             Self::ReadOnly { .. } => "store-read-only",
             Self::Denied { .. } => "store-denied",
-            Self::DiskFull { .. } => "store-disk-full",
+            Self::DiskFull { .. } | Self::NoRoomToCompact { .. } => "store-disk-full",
             Self::Busy { .. } => "store-busy",
             Self::NotAStore { .. } => "not-a-store",
             Self::NewerFormat { .. } => "store-newer-format",
@@ -135,6 +138,9 @@ impl StoreError {
             }
             Self::DiskFull { .. } => {
                 "no acknowledged data is lost; free disk space (`undaunted prune` and `undaunted rm` remove jobs), then resume"
+            }
+            Self::NoRoomToCompact { .. } => {
+                "nothing was changed; remove jobs with `undaunted rm` or `undaunted prune`, which work on a full disk, then compact again"
             }
             Self::Busy { .. } => "try again when the other process has finished writing",
             Self::NewerFormat { .. } => "use the release that wrote the store, or a later one",

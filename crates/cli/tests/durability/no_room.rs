@@ -92,6 +92,54 @@ fn jobs_are_shown_on_a_full_disk_and_removing_makes_room() {
     assert_eq!(printed, expected);
 }
 
+/// A disk that is full of two jobs, whose log is long and not yet in the database: compacting needs more room than
+/// the reserve is.
+const SMALL_DISK: &str = r#"
+fill_small() { cat /dev/zero >> disk/filler 2>/dev/null; }
+small() {
+    mount -t tmpfs -o size=1600k tmpfs disk || exit 98
+    "$BINARY" --store "$PWD/disk/store" run --quiet w.yaml >out 2>&1
+    "$BINARY" --store "$PWD/disk/store" run --quiet big.yaml >out 2>&1
+    fill_small
+}
+sizes() { stat -c '%n %s' disk/store/reserve disk/store/undaunted.db disk/store/undaunted.db-wal; }
+refuse() {
+    sizes > before
+    "$BINARY" --store "$PWD/disk/store" store compact >out 2>err; echo "$? store compact"
+    grep -o 'cannot compact' err
+    grep -o 'remove jobs with `undaunted rm` or `undaunted prune`' err
+    sizes | cmp - before && echo nothing changed
+    fill_small
+}
+"#;
+
+#[test]
+fn compacting_a_full_disk_leaves_removing_its_reserve() {
+    let big = r#"
+name: big
+mode: mapreduce
+map:
+  input: {shell: "seq 60"}
+  agent_template:
+    commands:
+      - shell: 'head -c 4500 /dev/urandom | base64 -w0 >&2; exit 1 # ${item}'
+"#;
+    let removing = "
+small; refuse; refuse; try rm @last --yes
+try store compact; sizes | grep reserve
+small; refuse; try prune --older-than 0s --yes; try ls --json; cat out
+try store compact; sizes | grep reserve
+";
+    let script = format!("cat > big.yaml <<'END'{big}END\n{SMALL_DISK}{removing}");
+    let Some((_sandbox, printed)) = on_a_disk("a full disk", &script) else { return };
+    let refused = "7 store compact\ncannot compact\nremove jobs with `undaunted rm` or `undaunted prune`\nnothing changed\n";
+    let compacted = "0 store compact\ndisk/store/reserve 262144\n";
+    let expected = format!(
+        "{refused}{refused}0 rm @last --yes\n{compacted}{refused}0 prune --older-than 0s --yes\n0 ls --json\n{compacted}"
+    );
+    assert_eq!(printed, expected);
+}
+
 #[test]
 fn jobs_are_shown_in_a_read_only_folder_and_nothing_is_changed() {
     let reading = lines("try");

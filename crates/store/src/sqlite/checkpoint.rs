@@ -4,7 +4,7 @@
 //! commits: early if no task is waiting, and in any case before the log becomes long. The length is an
 //! estimate of what this process has written; other processes estimate their own share.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
@@ -12,13 +12,10 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::classify;
-use super::connection::log_of;
-
 const PAGE: usize = 4096;
 /// The bytes of a page in the log, with its header.
-const FRAME: u64 = 24 + 4096;
-const LOG_HEADER: u64 = 32;
+pub(super) const FRAME: u64 = 24 + 4096;
+pub(super) const LOG_HEADER: u64 = 32;
 /// Pages that a commit writes besides the records: the index, and pages that both tables share.
 const OVERHEAD: usize = 3;
 /// Pages (4 MiB) that are checkpointed if no task is waiting.
@@ -70,53 +67,6 @@ pub(super) fn truncate_log(connection: &Connection, patience: Duration) -> rusql
     let format: i64 = commit.pragma_query_value(None, "user_version", |row| row.get(0))?;
     commit.pragma_update(None, "user_version", format)?;
     commit.commit()
-}
-
-/// Rewrites the database without the pages of removed data, and truncates the log.
-///
-/// Rewriting needs room for the log and for a temporary file. On a full disk the reserve is given up, the log is
-/// truncated first, and the temporary file is kept in memory; if there is still no room, truncating the log is all
-/// that can be done.
-pub(super) fn vacuum(
-    [connection, other]: [&Connection; 2],
-    database: &Path,
-    reserve: &Path,
-    patience: Duration,
-) -> rusqlite::Result<()> {
-    let rewritten = connection.execute_batch("VACUUM").and_then(|()| truncate_log(connection, patience));
-    if !rewritten.as_ref().is_err_and(classify::is_disk_full) {
-        return rewritten;
-    }
-    // If it cannot be removed, there is less room.
-    drop(fs::remove_file(reserve));
-    drop_unused_log([connection, other], database)?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // Either may need the room that the other one makes.
-    let truncated = truncate_log(connection, patience);
-    match (connection.execute_batch("VACUUM"), truncated) {
-        (Err(error), Ok(())) if classify::is_disk_full(&error) => {}
-        (Ok(()), Err(error)) if classify::is_disk_full(&error) => {}
-        (rewritten, truncated) => rewritten.and(truncated)?,
-    }
-    truncate_log(connection, patience)
-}
-
-/// Drops the part of the log that was preallocated and is not used. Unlike a checkpoint, which may have to make the
-/// database longer, this needs no room.
-fn drop_unused_log([writer, other]: [&Connection; 2], database: &Path) -> rusqlite::Result<()> {
-    // Until the rollback no other connection writes. SQLite refuses checkpoints to the connection that holds the lock.
-    let lock = Transaction::new_unchecked(writer, TransactionBehavior::Immediate)?;
-    let pages: i64 = other.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
-    if let Ok(pages) = u64::try_from(pages)
-        && let Ok(log) = File::options().write(true).open(log_of(database))
-    {
-        let used = pages.saturating_mul(FRAME).saturating_add(LOG_HEADER);
-        if log.metadata().is_ok_and(|found| found.len() > used) {
-            // If it fails, the log keeps its length.
-            drop(log.set_len(used));
-        }
-    }
-    lock.rollback()
 }
 
 /// Fills the log of a new store with zeros, which are not valid commits, up to the length at which it is

@@ -1,7 +1,7 @@
 //! The folder of a store: created if it is missing, private, on a local disk.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -21,7 +21,7 @@ pub(super) struct StoreFolder {
 }
 
 /// The log of a removal, even if the existing log is used up.
-const RESERVED: usize = 256 << 10;
+pub(super) const RESERVED: u64 = 256 << 10;
 
 /// Held while a store is opened, so that one process at a time creates a store or removes the files of dead
 /// owners.
@@ -46,7 +46,7 @@ impl StoreFolder {
     pub(super) fn keep_reserve(&self) {
         if !self.reserve.exists()
             && let Ok(mut file) = private_file(&self.reserve)
-            && file.write_all(&vec![0; RESERVED]).is_err()
+            && std::io::copy(&mut std::io::repeat(0).take(RESERVED), &mut file).is_err()
         {
             drop(std::fs::remove_file(&self.reserve));
         }

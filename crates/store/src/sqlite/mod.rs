@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod classify;
+mod compaction;
 mod connection;
 mod connections;
 mod folder;

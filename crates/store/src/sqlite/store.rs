@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::compaction::{self, Compaction};
 use super::connection::ConnectionMode;
 use super::questions::{QuestionThread, Responder, decode_requests};
 use super::writer::{ClosureTask, Durability, WriteTask, Writer};
@@ -347,10 +348,10 @@ impl Store for SqliteStore {
         self.own_file()?;
         let before = size();
         let [connection, other] = [self.readers.open()?, self.readers.open()?];
-        let database = &self.folder.database;
-        let rewritten =
-            checkpoint::vacuum([&connection, &other], database, &self.folder.reserve, self.patience);
-        self.readers.classified(rewritten)?;
+        let compacted = compaction::compact([&connection, &other], &self.folder, self.patience);
+        if let Compaction::NoRoom { missing } = self.readers.classified(compacted)? {
+            return Err(StoreError::NoRoomToCompact { path: self.database(), missing });
+        }
         Ok([before, size()])
     }
 

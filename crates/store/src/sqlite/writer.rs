@@ -39,7 +39,7 @@ impl Writer {
         folder: &StoreFolder,
         patience: Duration,
         broken: Broken,
-        uses_reserve: bool,
+        removes: bool,
     ) -> Result<Self, StoreError> {
         let (tasks, arrived) = mpsc::channel();
         // `begin` waits instead.
@@ -50,15 +50,20 @@ impl Writer {
             syncs: true,
             heads: HeadCache::default(),
             log: LogLength::default(),
-            database: folder.database.clone(),
-            owners: folder.owners.clone(),
+            folder: folder.clone(),
             patience,
             broken,
-            reserve: uses_reserve.then(|| folder.reserve.clone()),
+            reserve: removes.then(|| folder.reserve.clone()),
         };
         let thread = thread::Builder::new()
             .name("undaunted-store".to_owned())
-            .spawn(move || writer.work(&arrived))
+            .spawn(move || {
+                writer.work(&arrived);
+                if removes {
+                    // Removing jobs may have used the reserve, and may have made room for another.
+                    writer.folder.keep_reserve();
+                }
+            })
             .map_err(|error| classify::of_files(&folder.path, error))?;
         Ok(Self { tasks: Mutex::new(Some(tasks)), thread: Some(thread) })
     }
@@ -94,8 +99,7 @@ struct WriterThread {
     syncs: bool,
     heads: HeadCache,
     log: LogLength,
-    database: PathBuf,
-    owners: PathBuf,
+    folder: StoreFolder,
     patience: Duration,
     broken: Broken,
     /// What a handle for removing may give up, until it has.
@@ -214,7 +218,7 @@ impl WriterThread {
         let mut transaction = StoreTransaction {
             connection: &self.connection,
             heads: &mut self.heads,
-            owners: &self.owners,
+            owners: &self.folder.owners,
             written: 0,
         };
         for task in group {
@@ -242,7 +246,9 @@ impl WriterThread {
         match failure {
             CommitFailure::AlreadyBroken(error) => error,
             CommitFailure::OneOfMany => StoreError::closed(),
-            CommitFailure::Refused(error) => classify::of_database(&self.database, self.patience, error),
+            CommitFailure::Refused(error) => {
+                classify::of_database(&self.folder.database, self.patience, error)
+            }
             CommitFailure::UnknownFate(error) => {
                 let source = Arc::new(error);
                 let error = StoreError::MustReopen { source };
