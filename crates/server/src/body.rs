@@ -1,7 +1,8 @@
 //! The bodies of requests: read whole, bounded in size and time, and counted over all requests.
 //!
 //! A body takes no permit of a request while it arrives, so that slow clients do not keep others from being
-//! answered. What is held of all bodies together is bounded; a body that no longer fits is refused with 503.
+//! answered. What is held of all bodies together is bounded; a body that no longer fits is refused with 503. Callers
+//! with the token then have some room of their own, so that webhooks cannot shut them out.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::answer::HttpRefusal;
-use crate::limits::ListenLimits;
+use crate::limits::{Caller, ListenLimits};
 
 /// How much of a refused body is read, and for how long: a client that still sends would not get the answer.
 const DISCARDED_BYTES: usize = 16 << 20;
@@ -26,6 +27,8 @@ const DISCARD_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct RequestBodies {
     /// One permit for each byte that may be held.
     free: Arc<Semaphore>,
+    /// The same, beyond `free` and only for callers with the token.
+    reserve: Arc<Semaphore>,
     pause: Duration,
     time: Duration,
 }
@@ -35,28 +38,40 @@ pub(crate) struct RequestBodies {
 pub(crate) struct HeldBody {
     pub(crate) bytes: Vec<u8>,
     permit: Option<OwnedSemaphorePermit>,
+    reserved: Option<OwnedSemaphorePermit>,
 }
 
 impl RequestBodies {
     pub(crate) fn of(limits: &ListenLimits) -> Self {
         let most = limits.body_bytes.min(Semaphore::MAX_PERMITS);
-        Self { free: Arc::new(Semaphore::new(most)), pause: limits.body_pause, time: limits.request }
+        Self {
+            free: Arc::new(Semaphore::new(most)),
+            reserve: Arc::new(Semaphore::new(most / 4)),
+            pause: limits.body_pause,
+            time: limits.request,
+        }
     }
 
     /// Reads a body of at most `most` bytes.
-    pub(crate) async fn read(&self, mut body: Body, most: usize) -> Result<HeldBody, HttpRefusal> {
+    pub(crate) async fn read(
+        &self,
+        caller: Caller,
+        mut body: Body,
+        most: usize,
+    ) -> Result<HeldBody, HttpRefusal> {
         if body.is_end_stream() {
             return Ok(HeldBody::default());
         }
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-        let read = if announced > most { Err(too_large(most)) } else { self.collect(&mut body, most).await };
+        let read =
+            if announced > most { Err(too_large(most)) } else { self.collect(caller, &mut body, most).await };
         if read.is_err() {
             discard(body).await;
         }
         read
     }
 
-    async fn collect(&self, body: &mut Body, most: usize) -> Result<HeldBody, HttpRefusal> {
+    async fn collect(&self, caller: Caller, body: &mut Body, most: usize) -> Result<HeldBody, HttpRefusal> {
         let end = Instant::now().checked_add(self.time).unwrap_or_else(Instant::now);
         let mut held = HeldBody::default();
         loop {
@@ -71,21 +86,33 @@ impl RequestBodies {
             if held.bytes.len().saturating_add(piece.len()) > most {
                 return Err(too_large(most));
             }
-            self.hold(&mut held, &piece)?;
+            self.hold(caller, &mut held, &piece)?;
         }
     }
 
-    fn hold(&self, held: &mut HeldBody, piece: &Bytes) -> Result<(), HttpRefusal> {
+    fn hold(&self, caller: Caller, held: &mut HeldBody, piece: &Bytes) -> Result<(), HttpRefusal> {
         let full = || HttpRefusal::unavailable("too many bytes of requests at once; retry in a second");
         let many = u32::try_from(piece.len()).map_err(|_| full())?;
-        let permit = Arc::clone(&self.free).try_acquire_many_owned(many).map_err(|_| full())?;
-        match &mut held.permit {
-            Some(all) => all.merge(permit),
-            None => held.permit = Some(permit),
+        let is_held = take(&self.free, many, &mut held.permit)
+            || caller == Caller::Trusted && take(&self.reserve, many, &mut held.reserved);
+        if !is_held {
+            return Err(full());
         }
         held.bytes.extend_from_slice(piece);
         Ok(())
     }
+}
+
+/// Adds to what is held, if that many are free.
+fn take(free: &Arc<Semaphore>, many: u32, held: &mut Option<OwnedSemaphorePermit>) -> bool {
+    let Ok(permit) = Arc::clone(free).try_acquire_many_owned(many) else {
+        return false;
+    };
+    match held {
+        Some(all) => all.merge(permit),
+        None => *held = Some(permit),
+    }
+    true
 }
 
 fn too_large(most: usize) -> HttpRefusal {

@@ -21,7 +21,7 @@ use axum::response::Response;
 use subtle::ConstantTimeEq;
 
 use crate::answer::error_response;
-use crate::limits::Caller;
+use crate::limits::{Caller, only_reads};
 use crate::origins::{AllowedOrigins, preflight};
 
 #[derive(Clone, Default)]
@@ -62,9 +62,8 @@ impl Access {
     fn check(&self, request: &Request) -> Result<Caller, Box<Response>> {
         let (method, path) = (request.method(), request.uri().path());
         let is_result = method == Method::POST && path.starts_with("/webhook/");
-        let reads = method == Method::GET || method == Method::HEAD;
         let mut caller = match path {
-            "/health" | "/ready" if reads => Caller::HealthCheck,
+            "/health" | "/ready" if only_reads(method) => Caller::HealthCheck,
             _ => Caller::Anonymous,
         };
         let headers = request.headers();

@@ -4,10 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
@@ -29,7 +29,7 @@ pub struct ListenLimits {
     pub sockets: usize,
     /// Connections and requests beyond these limits, for health checks and callers with the token.
     pub reserve: usize,
-    /// The most bytes of request bodies in memory.
+    /// The most bytes of request bodies in memory. Callers with the token may hold a quarter more.
     pub body_bytes: usize,
     /// How long the head of a request may take to arrive.
     pub header: Duration,
@@ -117,11 +117,24 @@ fn too_many() -> HttpRefusal {
     HttpRefusal::unavailable("too many requests at once; retry in a second")
 }
 
-/// Reads the body of a request, and then lets it take its turn.
+/// Whether a request only asks for something: nothing that it sends is needed.
+pub(crate) fn only_reads(method: &Method) -> bool {
+    *method == Method::GET || *method == Method::HEAD
+}
+
+/// Reads the body of a request that may need one, and then lets it take its turn.
 pub(crate) async fn limited(State(limits): State<RequestLimits>, request: Request, next: Next) -> Response {
     let caller = Caller::of(&request);
     let (parts, body) = request.into_parts();
-    let mut held = match limits.bodies.read(body, MAX_BODY_BYTES).await {
+    if only_reads(&parts.method) {
+        let is_announced = !body.is_end_stream();
+        // A client that sends it slowly, or never, gets its answer all the same.
+        drop(body);
+        let answer = limits.run(caller, next.run(Request::from_parts(parts, Body::empty()))).await;
+        let answer = answer.unwrap_or_else(IntoResponse::into_response);
+        return if is_announced { closing(answer) } else { answer };
+    }
+    let mut held = match limits.bodies.read(caller, body, MAX_BODY_BYTES).await {
         Ok(held) => held,
         Err(refusal) => return refusal.into_response(),
     };
@@ -140,17 +153,25 @@ pub(crate) async fn admitted(request: Request, next: Next) -> Response {
         Caller::Trusted => permit.trust(),
         Caller::Anonymous | Caller::HealthCheck => permit.part(),
     });
-    let mut answer = match (part, caller) {
+    match (part, caller) {
         (RoomPart::Reserve, Caller::Anonymous | Caller::Trusted) => {
             HttpRefusal::unavailable("too many connections at once; retry in a second").into_response()
         }
         (RoomPart::Ordinary | RoomPart::Trusted, _) | (RoomPart::Reserve, Caller::HealthCheck) => {
             next.run(request).await
         }
-    };
-    if part == RoomPart::Reserve {
-        // The next client needs the room.
-        let _ = answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+}
+
+/// Closes a connection in the reserve with its first answer, whatever that is: the next client needs the room.
+pub(crate) async fn leave_reserve(request: Request, next: Next) -> Response {
+    let permit: Option<ConnectionPermit> = request.extensions().get().cloned();
+    let answer = next.run(request).await;
+    let is_in_reserve = permit.is_some_and(|permit| permit.part() == RoomPart::Reserve);
+    if is_in_reserve { closing(answer) } else { answer }
+}
+
+fn closing(mut answer: Response) -> Response {
+    let _ = answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Bytes, HttpBody};
 use axum::http::Request;
+use axum::middleware::from_fn;
 use axum::response::Response;
 use axum::routing::future::RouteFuture;
 use tokio::net::TcpStream;
@@ -22,7 +23,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tower::Service;
 
 use crate::connection::{ConnectionSettings, serve_connection};
-use crate::limits::ListenLimits;
+use crate::limits::{ListenLimits, leave_reserve};
 use crate::room::{ConnectionPermit, Room, WaitingConnections};
 
 /// How long nothing is accepted after an error, most likely for want of file descriptors.
@@ -73,7 +74,8 @@ impl Listener {
             tokio::net::TcpListener::from_std(listener)?
         };
         let (end, ending) = ListenerEnd::channel();
-        let routes = routes(ending.clone());
+        // Around everything, so that no refusal keeps its place in the reserve.
+        let routes = routes(ending.clone()).layer(from_fn(leave_reserve));
         let served = runtime.spawn(accept(listener, routes, limits, ending));
         Ok(Self {
             address,

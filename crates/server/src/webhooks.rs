@@ -107,7 +107,7 @@ async fn arrived(
         discard(body).await;
         return refusal.into_response();
     }
-    let answer = match state.limits.bodies.read(body, MAX_RESULT_BYTES).await {
+    let answer = match state.limits.bodies.read(caller, body, MAX_RESULT_BYTES).await {
         Ok(body) => state.take(caller, flow, (step, token), body).await,
         Err(refusal) => Err(refusal),
     };

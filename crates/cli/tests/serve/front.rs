@@ -62,6 +62,30 @@ fn slow_and_silent_clients_shut_out_neither_health_checks_nor_callers_with_the_t
 }
 
 #[test]
+fn clients_that_are_refused_or_send_needless_bodies_shut_out_nobody() {
+    let sandbox = Sandbox::new();
+    let served = RunningServer::with(&sandbox, &LOCAL, &[("UNDAUNTED_TOKEN", "s3cret")]);
+    let right = "Authorization: Bearer s3cret";
+    let mut kept = Vec::new();
+    for (status, text) in [
+        (401, "GET /engine HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        // All but one byte of the body is never sent.
+        (200, "GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\nx"),
+    ] {
+        for _ in 0..600 {
+            let mut connection = Connection::open(served.address());
+            connection.send_bytes(text.as_bytes());
+            assert_eq!(soon(|| connection.read_answer()).unwrap().status, status);
+            // It would ask again.
+            kept.push(connection);
+        }
+        soon(|| send(&served, "GET", "/health", &[HOST], "")).is(200);
+        soon(|| send(&served, "GET", "/engine", &[HOST, right], "")).is(200);
+    }
+    drop(kept);
+}
+
+#[test]
 fn many_sockets_and_slow_bodies_keep_no_client_from_being_answered() {
     let sandbox = Sandbox::new();
     let served = RunningServer::on(&sandbox);

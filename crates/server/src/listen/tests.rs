@@ -13,6 +13,7 @@ use super::*;
 use crate::fixture::{request, say};
 use crate::guard::{Access, guarded};
 use crate::limits::{RequestLimits, admitted, limited};
+use crate::origins::AllowedOrigins;
 
 const LOCAL: &[&str] = &["Host: localhost"];
 
@@ -100,6 +101,56 @@ fn without_room_only_health_checks_and_callers_with_the_token_are_answered() {
     }
 }
 
+/// Asks over a connection that the client would keep.
+fn ask_and_stay(server: &Listener, text: &str) -> (u16, String) {
+    let begun = Instant::now();
+    let (status, head, _) = say(server.address(), text);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{text}");
+    (status, head)
+}
+
+#[test]
+fn no_answer_keeps_a_place_in_the_reserve() {
+    let limits = ListenLimits { connections: 1, reserve: 1, ..ListenLimits::default() };
+    let origins = || AllowedOrigins::of(["http://localhost:3000"]).unwrap();
+    let local = listen_with(limits, counting(), Access::local(None).with_origins(origins()));
+    let closed =
+        listen_with(limits, counting(), Access::by_token("s3cret".to_owned()).with_origins(origins()));
+    let page = "Origin: http://localhost:3000\r\nAccess-Control-Request-Method: GET";
+    for (server, refusal) in [(&local, 403), (&closed, 401)] {
+        let idle = sent(server, "POST /webhook/a/b/c HTTP/1.1\r\n");
+        for (expected, text) in [
+            (refusal, "GET /engine HTTP/1.1\r\nHost: x\r\n\r\n".to_owned()),
+            (204, format!("OPTIONS /engine HTTP/1.1\r\nHost: localhost\r\n{page}\r\n\r\n")),
+            // The body never comes.
+            (200, "GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\nx".to_owned()),
+            (200, "HEAD /ready HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned()),
+        ] {
+            let (status, head) = ask_and_stay(server, &text);
+            assert_eq!(status, expected, "{text}");
+            assert!(head.contains("connection: close"), "{head}");
+        }
+        drop(idle);
+    }
+}
+
+#[test]
+fn a_body_that_nothing_needs_is_not_read() {
+    // No byte of a body may be held.
+    let server = listen(ListenLimits { body_bytes: 0, ..ListenLimits::default() }, counting());
+    for method in ["GET", "HEAD"] {
+        let text = format!("{method} /engine HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\nx");
+        let (status, head) = ask_and_stay(&server, &text);
+        assert_eq!(status, 200, "{method}");
+        assert!(head.contains("connection: close"), "{head}");
+    }
+    // A connection on which nothing more is announced is kept.
+    let mut kept = sent(&server, "GET /engine HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+    let mut answer = [0; 1024];
+    let read = kept.read(&mut answer).unwrap();
+    assert!(!String::from_utf8_lossy(&answer[..read]).contains("connection: close"));
+}
+
 #[test]
 fn callers_with_the_token_take_no_room_of_others() {
     let limits = ListenLimits { connections: 2, reserve: 1, ..ListenLimits::default() };
@@ -156,6 +207,35 @@ fn the_bytes_of_all_bodies_together_are_bounded() {
     while send(60).0 != 200 {
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn bodies_of_clients_without_the_token_leave_room_for_those_with_it() {
+    let limits = ListenLimits { body_bytes: 100, ..ListenLimits::default() };
+    let (reached, open) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tell, gate) = (Arc::clone(&reached), Arc::clone(&open));
+    let wait = async move |_: Bytes| {
+        tell.notify_one();
+        gate.notified().await;
+        "{}"
+    };
+    let routes = Router::new().route("/webhook/a/b/c", post(wait)).fallback_service(counting());
+    let server = listen_with(limits, routes, Access::by_token("s3cret".to_owned()));
+    let address = server.address();
+    let send = |path: &str, headers: &[&str], many: usize| {
+        say(address, &request("POST", path, headers, &"1".repeat(many))).0
+    };
+    // Without the token no other body is read at all.
+    assert_eq!(send("/engine/flow", LOCAL, 200), 401);
+    let full = request("POST", "/webhook/a/b/c", LOCAL, &"1".repeat(100));
+    let full = std::thread::spawn(move || say(address, &full).0);
+    wait_for(&reached);
+    let known = ["Host: x", "Content-Type: application/json", "Authorization: Bearer s3cret"];
+    assert_eq!(send("/webhook/a/b/c", LOCAL, 1), 503);
+    assert_eq!(send("/engine/flow", &known, 25), 200);
+    assert_eq!(send("/engine/flow", &known, 26), 503);
+    open.notify_one();
+    assert_eq!(full.join().unwrap(), 200);
 }
 
 #[test]
