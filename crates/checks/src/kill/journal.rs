@@ -31,8 +31,10 @@ impl JournalEvent {
         value.unwrap_or_default()
     }
 
+    /// Without the fraction that short delays have.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        self.value.get(name)?.as_u64()
+        let shown = self.value.get(name)?.as_number()?.to_string();
+        shown.split('.').next()?.parse().ok()
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {
