@@ -119,7 +119,7 @@ fn compacting_a_full_disk_leaves_removing_its_reserve() {
 name: big
 mode: mapreduce
 map:
-  input: {shell: "seq 60"}
+  input: {shell: "seq 45"}
   agent_template:
     commands:
       - shell: 'head -c 4500 /dev/urandom | base64 -w0 >&2; exit 1 # ${item}'
