@@ -62,7 +62,7 @@ fn slow_and_silent_clients_shut_out_neither_health_checks_nor_callers_with_the_t
 }
 
 #[test]
-fn clients_that_are_refused_or_send_needless_bodies_shut_out_nobody() {
+fn clients_that_are_refused_or_send_needless_bodies_leave_room_for_others() {
     let sandbox = Sandbox::new();
     let served = RunningServer::with(&sandbox, &LOCAL, &[("UNDAUNTED_TOKEN", "s3cret")]);
     let right = "Authorization: Bearer s3cret";

@@ -38,15 +38,19 @@ pub(super) fn compact(
     let mut is_truncated = false;
     loop {
         let space = Space::measure(other, folder)?;
-        let steps: &[Step] = if is_truncated { &[Step::Rewrite] } else { &[Step::Rewrite, Step::Truncate] };
+        let steps: &[CompactionStep] = if is_truncated {
+            &[CompactionStep::Rewrite]
+        } else {
+            &[CompactionStep::Rewrite, CompactionStep::Truncate]
+        };
         let possible = steps.iter().find_map(|step| Some((*step, space.payment(*step)?)));
         let Some((step, payment)) = possible else {
-            let missing = space.needed(Step::Truncate, space.log).saturating_sub(space.room);
+            let missing = space.needed(CompactionStep::Truncate, space.log).saturating_sub(space.room);
             return Ok(if is_truncated { Compaction::Done } else { Compaction::NoRoom { missing } });
         };
         let taken = pay(payment, [connection, other], folder).and_then(|()| match step {
-            Step::Rewrite => rewrite(connection).and_then(|()| truncate_log(connection, patience)),
-            Step::Truncate => truncate_log(connection, patience),
+            CompactionStep::Rewrite => rewrite(connection).and_then(|()| truncate_log(connection, patience)),
+            CompactionStep::Truncate => truncate_log(connection, patience),
         });
         if taken.as_ref().is_err_and(classify::is_disk_full) {
             // Another program has taken the room. What was written of an unfinished transaction is given back.
@@ -55,14 +59,14 @@ pub(super) fn compact(
         folder.keep_reserve();
         taken?;
         match step {
-            Step::Rewrite => return Ok(Compaction::Done),
-            Step::Truncate => is_truncated = true,
+            CompactionStep::Rewrite => return Ok(Compaction::Done),
+            CompactionStep::Truncate => is_truncated = true,
         }
     }
 }
 
 #[derive(Clone, Copy)]
-enum Step {
+enum CompactionStep {
     /// The database is rewritten into the log, and the log moved into the database.
     Rewrite,
     /// The log is moved into the database.
@@ -116,7 +120,7 @@ impl Space {
     }
 
     /// The least that has to be given up to take this step for certain; `None` if there is not enough.
-    fn payment(&self, step: Step) -> Option<Payment> {
+    fn payment(&self, step: CompactionStep) -> Option<Payment> {
         let all = self.room.saturating_add(self.log.saturating_sub(self.used_log));
         if self.needed(step, self.log) <= self.room {
             return Some(Payment::Nothing);
@@ -130,10 +134,10 @@ impl Space {
     }
 
     /// How much longer this step makes the files, if the log has this length before.
-    fn needed(&self, step: Step, log: u64) -> u64 {
+    fn needed(&self, step: CompactionStep, log: u64) -> u64 {
         let longest_log = match step {
-            Step::Rewrite => self.rewritten().saturating_mul(FRAME).saturating_add(self.used_log),
-            Step::Truncate => LOG_HEADER.saturating_add(FRAME),
+            CompactionStep::Rewrite => self.rewritten().saturating_mul(FRAME).saturating_add(self.used_log),
+            CompactionStep::Truncate => LOG_HEADER.saturating_add(FRAME),
         };
         let log = longest_log.saturating_sub(log);
         match log.saturating_add(self.database_after(step).saturating_sub(self.database)) {
@@ -143,15 +147,15 @@ impl Space {
     }
 
     /// The room after this step, if everything was given up for it.
-    fn room_after(&self, step: Step) -> u64 {
+    fn room_after(&self, step: CompactionStep) -> u64 {
         let all = [self.reserve, self.database, self.log].into_iter().fold(self.room, u64::saturating_add);
         all.saturating_sub(SHORTEST_LOG).saturating_sub(self.database_after(step))
     }
 
-    fn database_after(&self, step: Step) -> u64 {
+    fn database_after(&self, step: CompactionStep) -> u64 {
         match step {
-            Step::Rewrite => self.rewritten().saturating_mul(PAGE),
-            Step::Truncate => self.pages.saturating_mul(PAGE).max(self.database),
+            CompactionStep::Rewrite => self.rewritten().saturating_mul(PAGE),
+            CompactionStep::Truncate => self.pages.saturating_mul(PAGE).max(self.database),
         }
     }
 
@@ -214,7 +218,7 @@ fn used_log(connection: &Connection) -> rusqlite::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FRAME, LOG_HEADER, PAGE, Payment, RESERVED, Space, Step};
+    use super::{CompactionStep, FRAME, LOG_HEADER, PAGE, Payment, RESERVED, Space};
 
     const FULL: Space = Space {
         room: 0,
@@ -228,25 +232,28 @@ mod tests {
 
     #[test]
     fn the_reserve_is_kept_if_it_is_not_enough() {
-        assert!(FULL.payment(Step::Rewrite).is_none() && FULL.payment(Step::Truncate).is_none());
+        assert!(
+            FULL.payment(CompactionStep::Rewrite).is_none()
+                && FULL.payment(CompactionStep::Truncate).is_none()
+        );
         let short = Space { log: 40 * FRAME, used_log: 40 * FRAME, pages: 30, live: 30, ..FULL };
-        assert!(short.payment(Step::Truncate).is_none(), "the log is not longer than the shortest");
+        assert!(short.payment(CompactionStep::Truncate).is_none(), "the log is not longer than the shortest");
     }
 
     #[test]
     fn the_reserve_is_given_up_if_it_can_be_made_again() {
         let removed = Space { live: 12, ..FULL };
-        assert!(removed.payment(Step::Rewrite) == Some(Payment::Reserve));
-        assert!(removed.room_after(Step::Rewrite) >= RESERVED);
+        assert!(removed.payment(CompactionStep::Rewrite) == Some(Payment::Reserve));
+        assert!(removed.room_after(CompactionStep::Rewrite) >= RESERVED);
     }
 
     #[test]
     fn room_on_the_disk_and_in_the_log_is_used_before_the_reserve() {
         let empty = Space { room: 4 << 20, ..FULL };
-        assert!(empty.payment(Step::Rewrite) == Some(Payment::Nothing));
+        assert!(empty.payment(CompactionStep::Rewrite) == Some(Payment::Nothing));
         let preallocated = Space { log: 4 << 20, ..FULL };
-        assert!(preallocated.payment(Step::Rewrite) == Some(Payment::UnusedLog));
+        assert!(preallocated.payment(CompactionStep::Rewrite) == Some(Payment::UnusedLog));
         let moved = Space { database: 190 * PAGE, ..FULL };
-        assert!(moved.payment(Step::Truncate) == Some(Payment::Nothing));
+        assert!(moved.payment(CompactionStep::Truncate) == Some(Payment::Nothing));
     }
 }
