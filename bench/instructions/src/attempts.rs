@@ -46,7 +46,7 @@ fn job(items: u32) -> Result<Job, Failure> {
     let items = (0..items)
         .map(|item| NewItem { identity: format!("item-{item}"), input: format!("\"item-{item}\"") });
     let items = items.collect();
-    drop(react(&mut job, &Input::ItemsRead { step: StepId(0), items }, NOW));
+    drop(react(&mut job, &Input::ItemsRead { step: StepId(0), items, warning: None }, NOW));
     Ok(job)
 }
 

@@ -101,7 +101,7 @@ impl Journal {
             .map(|item| NewItem { identity: format!("item-{item}"), input: format!("\"item-{item}\"") });
         let items = items.collect();
         let step = StepId(0);
-        self.feed(&Input::ItemsRead { step, items })?;
+        self.feed(&Input::ItemsRead { step, items, warning: None })?;
         Ok(())
     }
 
