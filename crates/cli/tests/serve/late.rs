@@ -105,6 +105,9 @@ fn late_results_that_arrive_together_are_all_recorded() {
 fn a_late_result_that_counts_brings_its_data_and_survives_a_kill() {
     let (sandbox, _handlers, served, urls) = below_its_minimum("update_result");
     send_result(&urls[2], success(&json!({"x": 30}))).unwrap().is(200);
+    Sandbox::wait_until("the catalog to have the status", || {
+        served.query(&json!({"statuses": ["completed"]}))["count"] == 1
+    });
     served.kill();
     let served = RunningServer::on(&sandbox);
     let flow = served.flow("f");
@@ -114,7 +117,4 @@ fn a_late_result_that_counts_brings_its_data_and_survives_a_kill() {
     assert_fields!(shown, {"status": "completed", "reason": null});
     assert_fields!(shown["best_effort"], {"completed": 2, "success": true});
     assert_eq!(count(&sandbox.lawful_events_of("f"), "late_result"), 1);
-    Sandbox::wait_until("the catalog to have the status", || {
-        served.query(&json!({"statuses": ["completed"]}))["count"] == 1
-    });
 }
