@@ -117,4 +117,6 @@ broken_engines! {
     a_start_that_its_own_facts_forbid_is_noticed: UnwrittenFactsIgnored,
     two_probers_are_noticed: ProbeWithoutClaim,
     a_hold_that_is_charged_is_noticed: HoldCharged,
+    a_reservation_that_is_begun_twice_is_noticed: ReservationBegunTwice,
+    a_reservation_that_begins_after_a_stop_is_noticed: ReservationNotWithdrawn,
 }

@@ -129,7 +129,9 @@ impl OutputPrinter {
                 self.kept.insert(item, [last.stdout, last.stderr]);
             }
         }
-        reader.each_record(done, |job, record| self.learn(job, record))?;
+        reader.each_record(done, |job, record| {
+            self.learn(job, record);
+        })?;
         Ok(())
     }
 
@@ -250,7 +252,8 @@ impl OutputPrinter {
         }
     }
 
-    fn learn(&mut self, job: &Job, record: &Record) {
+    /// Returns whether output may have been printed.
+    fn learn(&mut self, job: &Job, record: &Record) -> bool {
         match &record.event {
             Event::Item(ItemEvent::AttemptSucceeded(done)) => {
                 self.ended(done.of.item(), [done.stdout, done.stderr]);
@@ -276,20 +279,24 @@ impl OutputPrinter {
                 | ItemEvent::Dropped { .. }
                 | ItemEvent::Held(_)
                 | ItemEvent::Released(_)
-                | ItemEvent::LateResult(_),
+                | ItemEvent::LateResult(_)
+                | ItemEvent::StartReserved(_)
+                | ItemEvent::ReservationWithdrawn(_),
             )
             | Event::Job(_)
             | Event::Step(_)
-            | Event::Breaker(_) => {}
+            | Event::Breaker(_) => return false,
         }
+        true
     }
 }
 
 impl Observer for OutputPrinter {
     fn recorded(&mut self, job: &Job, seq: u64, record: &Record) {
         self.display.recorded(job, seq, record);
-        self.learn(job, record);
-        if let Some(printed) = &self.printed {
+        if self.learn(job, record)
+            && let Some(printed) = &self.printed
+        {
             // Not synced: it has to survive a kill of this process, but no power cut.
             drop(printed.write_all_at(&seq.to_le_bytes(), 0));
         }
@@ -359,7 +366,9 @@ fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemI
             | ItemEvent::CommandRecovered { .. }
             | ItemEvent::Held(_)
             | ItemEvent::Released(_)
-            | ItemEvent::LateResult(_) => return,
+            | ItemEvent::LateResult(_)
+            | ItemEvent::StartReserved(_)
+            | ItemEvent::ReservationWithdrawn(_) => return,
         };
         if known.insert(item) {
             if was_settled {

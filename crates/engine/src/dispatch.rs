@@ -19,7 +19,7 @@ pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<Ite
         return ready;
     }
     for (step, state) in job.busy_steps() {
-        let slots = usize::try_from(free_slots(job, step, state)).unwrap_or(usize::MAX);
+        let slots = usize::try_from(job.free_slots(step, state)).unwrap_or(usize::MAX);
         let starts = StepStarts { job, admission, step, state };
         let released = state.held.breakers().flat_map(|breaker| starts.released(breaker));
         let due = state.waiting.due_by(now).map(|(_, item)| item);
@@ -28,10 +28,6 @@ pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<Ite
         ready.extend(items.take(slots));
     }
     ready
-}
-
-pub(crate) fn free_slots(job: &Job, step: StepId, state: &StepState) -> u32 {
-    job.parallel(step).saturating_sub(state.running)
 }
 
 /// The items of one step that its breakers let start.
@@ -76,8 +72,7 @@ impl<'a> StepStarts<'a> {
             },
         };
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let items = state.cursor..state.items.len();
-        items.filter(|item| state.reached.is_none() && !state.ahead.contains(item)).take(count)
+        state.unstarted().take(count)
     }
 
     /// Whether an item is the one that probes, of all jobs of the process.
@@ -112,7 +107,7 @@ pub fn prober(job: &Job, breaker: &str) -> Option<ItemId> {
 
 /// The prober and its attempts left, optionally only of steps with a free slot.
 fn best_prober(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId)> {
-    let has_room = |step: StepId, state: &StepState| !with_room || free_slots(job, step, state) > 0;
+    let has_room = |step: StepId, state: &StepState| !with_room || job.free_slots(step, state) > 0;
     let steps = || job.busy_steps().filter(|(step, state)| has_room(*step, state));
     let held = steps().filter_map(|(step, state)| {
         let (left, index) = state.held.queue(breaker).next()?;
@@ -171,7 +166,7 @@ pub fn next_admission(job: &Job, admission: &AdmissionControl) -> Option<Timesta
     if !job.plan().has_breakers() || job.stage != JobStage::Running || job.times.paused.is_some() {
         return None;
     }
-    let steps = job.busy_steps().filter(|(step, state)| free_slots(job, *step, state) > 0);
+    let steps = job.busy_steps().filter(|(step, state)| job.free_slots(*step, state) > 0);
     let openings = steps.flat_map(|(step, state)| {
         let fresh = breaker_of_unstarted_items(job, step).filter(|_| has_unstarted_items(state));
         let names = state.held.breakers().map(|name| &**name).chain(fresh);

@@ -6,7 +6,6 @@
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
-use crate::dispatch;
 use crate::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
 use crate::id::{ItemId, StartId, StepId};
 use crate::job::{Job, JobStage, StepStage, StepState};
@@ -17,6 +16,11 @@ pub use crate::dispatch::{ask_breaker, next_admission, probe_offers, ready};
 pub enum Effect {
     /// Begin the attempt, unless its executor has begun it already.
     Begin {
+        start: StartId,
+        item: ItemId,
+    },
+    /// Let the keeper begin the attempt when a slot is free.
+    Reserve {
         start: StartId,
         item: ItemId,
     },
@@ -36,8 +40,13 @@ pub enum Effect {
 pub fn wanted_by(record: &Record) -> Option<Effect> {
     match &record.event {
         Event::Item(event) => {
+            if let ItemEvent::StartReserved(reserved) = event {
+                return Some(Effect::Reserve { start: reserved.start, item: reserved.of.item() });
+            }
             let ItemEvent::AttemptStarted(started) = event else { return None };
-            Some(Effect::Begin { start: started.start, item: started.of.item() })
+            // The keeper has begun a reserved one.
+            let item = started.of.item();
+            started.began.is_none().then_some(Effect::Begin { start: started.start, item })
         }
         Event::Job(event) => {
             let JobEvent::Stopping { reason } = event else { return None };
@@ -57,6 +66,8 @@ pub fn wanted(job: &Job) -> Vec<Effect> {
     let mut effects = wanted_inputs(job);
     let running = job.starts.running.iter();
     effects.extend(running.map(|(&start, &item)| Effect::Begin { start, item }));
+    let reserved = job.starts.reserved.iter();
+    effects.extend(reserved.map(|(&start, it)| Effect::Reserve { start, item: it.item }));
     let complete = StepId::all().zip(&job.steps);
     let complete = complete.filter(|(_, state)| state.reached.is_some() && state.running > 0);
     effects.extend(complete.map(|(step, _)| Effect::EndStep { step }));
@@ -92,7 +103,7 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     let steps = job.busy_steps().filter(|_| may_start);
     let due = steps.filter_map(|(step, state)| {
         // Without a free slot a due retry changes nothing.
-        (dispatch::free_slots(job, step, state) > 0).then_some(())?;
+        (job.free_slots(step, state) > 0).then_some(())?;
         let due = state.waiting.due_after(now).next();
         due.map(|(due, _)| due)
     });
@@ -104,6 +115,8 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
         awaits(rule, state).then(|| state.deadline(rule))
     });
     let accepted = job.starts.accepted.values().copied();
+    let reservations = job.reservations_end().filter(|at| may_start && *at > now);
+    let due = due.chain(reservations);
     due.chain(expiry).chain(accepted).chain(complete).chain(job.deadline()).min()
 }
 

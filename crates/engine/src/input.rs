@@ -20,6 +20,19 @@ pub enum Input {
         refused: Option<String>,
         gate: BreakerAnswer,
     },
+    /// Put the first attempt of an item on record before a slot is free.
+    Reserve {
+        item: ItemId,
+    },
+    /// The keeper has begun a reserved start.
+    Begun {
+        start: StartId,
+        at: Timestamp,
+    },
+    /// The keeper has not begun a reserved start, and will not.
+    NotBegun {
+        start: StartId,
+    },
     Ended(Box<AttemptEnd>),
     /// The target has accepted an attempt; its result comes by webhook.
     Accepted {

@@ -20,7 +20,7 @@ macro_rules! mutants {
 
 mutants! {
     /// Faults that could have been made.
-    HYPOTHETICAL: 18 {
+    HYPOTHETICAL: 20 {
         /// A command gets one retry more than allowed.
         ExtraAttempt,
         /// Jitter does not follow from the seed.
@@ -56,6 +56,10 @@ mutants! {
         ProbeWithoutClaim,
         /// A hold is charged to the pool.
         HoldCharged,
+        /// After a reconnect, every reserved start counts as not begun.
+        ReservationBegunTwice,
+        /// A job is cancelled, paused or left although the keeper may still begin reserved starts.
+        ReservationNotWithdrawn,
     }
     /// Faults that were in the code once, and were fixed.
     PAST_BUGS: 4 {

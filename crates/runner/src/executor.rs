@@ -23,7 +23,7 @@ use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::Task;
 use undaunted_engine::workflow::Action;
-use undaunted_policy::FailureCause;
+use undaunted_policy::{FailureCause, Timestamp};
 use write_file::FileWrites;
 
 use crate::{DriveError, JobContext, KeeperRefusal};
@@ -97,6 +97,8 @@ pub struct InputItems {
 pub enum ExecutorMessage {
     Began {
         start: StartId,
+        /// By the clock of the machine it runs on.
+        at: Option<Timestamp>,
         /// Output and error output.
         files: Option<[PathBuf; 2]>,
     },

@@ -16,7 +16,8 @@ use undaunted_runner::spool::{SpoolDamage, reread_log};
 use super::law::uphold;
 use super::notation::{cbor, lines};
 
-const REQUESTS: [&str; 6] = ["start", "cancel", "cancel all", "forget", "trust", "goodbye"];
+const REQUESTS: [&str; 9] =
+    ["start", "cancel", "cancel all", "forget", "trust", "goodbye", "reserve", "withdraw", "environment"];
 const REPLIES: [&str; 6] = ["welcome", "ready", "running", "exited", "vanished", "refused"];
 
 pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {

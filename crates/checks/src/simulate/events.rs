@@ -263,7 +263,7 @@ fn late(trace: &super::oracle::JobTrace, job: &Job, now: Timestamp) -> Option<St
     let mut late = due.filter(|(_, due)| now.since(**due) > LATE);
     late.find_map(|(item, due)| {
         let state = job.step(item.step)?;
-        let free = state.running < job.parallel(item.step);
+        let free = job.free_slots(item.step, state) > 0;
         let open = matches!(state.stage, StepStage::Running) && state.reached.is_none();
         (free && open).then(|| format!("{item:?} was due at {due:?} and has not started at {now:?}"))
     })
@@ -271,13 +271,14 @@ fn late(trace: &super::oracle::JobTrace, job: &Job, now: Timestamp) -> Option<St
 
 /// The first difference between the live state of a job and its folded journal.
 fn difference(live: &Job, journal: &Job) -> Option<String> {
-    let parts: [(&str, bool); 12] = [
+    let parts: [(&str, bool); 13] = [
         ("stage", live.stage == journal.stage),
         ("run", live.run == journal.run),
         ("last record", live.times.last_at == journal.times.last_at),
         // Numbers of starts that were taken back before they were written are skipped.
         ("next start", live.starts.next >= journal.starts.next),
         ("running", live.starts.running == journal.starts.running),
+        ("reserved", live.starts.reserved == journal.starts.reserved),
         ("accepted", live.starts.accepted == journal.starts.accepted),
         ("pool", live.pool == journal.pool),
         ("counts", live.counts == journal.counts),

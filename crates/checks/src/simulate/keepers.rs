@@ -4,7 +4,7 @@
 //! outlive a killed keeper until the next keeper finds and ends them; a keeper's notes of starts and ends
 //! survive its death, but not a power failure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub(super) struct KeeperProcess {
     entries: BTreeMap<u64, KeeperEntry>,
     /// Commands that were cancelled before they began.
     unwanted: Vec<u64>,
+    /// Commands that begin when fewer than so many run.
+    reserved: VecDeque<(CommandSpec, u32)>,
     /// Whether commands may have begun that are not noted.
     is_uncertain: bool,
     /// Outputs of commands, by offset.
@@ -202,6 +204,8 @@ impl SimWorld {
         }
         recovered.uncertain = keeper.is_uncertain;
         let fates = endings.fates(&reach.started, &recovered, keeper, reach.now);
+        // The last engine is dead, if it has not left.
+        keeper.reserved.clear();
         keeper.listener = Some(KeeperListener { process, endings, notifier: reach.notifier });
         for (id, token) in ended {
             self.oracle.command_ended(job, StartId(id), &token, false);
@@ -214,6 +218,7 @@ impl SimWorld {
         let keeper = self.keepers.get_mut(job);
         if let Some(keeper) = keeper.filter(|it| it.is_connected_to(process)) {
             keeper.listener = None;
+            keeper.reserved.clear();
         }
     }
 
@@ -231,6 +236,11 @@ impl SimWorld {
         };
         match message {
             KeeperMessage::Run(spec) => self.keeper_runs(job, &spec),
+            KeeperMessage::Reserve(spec, slots) => {
+                keeper.reserved.push_back((*spec, slots));
+                self.begin_reserved(job);
+            }
+            KeeperMessage::Withdraw => self.withdraw_reserved(job),
             KeeperMessage::Cancel(id) => {
                 if keeper.entries.contains_key(&id) {
                     self.end_command(job, id, EndedBy::Cancelled);
@@ -239,6 +249,8 @@ impl SimWorld {
                 }
             }
             KeeperMessage::CancelAll => {
+                self.withdraw_reserved(job);
+                let Some(keeper) = self.keepers.get_mut(job) else { return };
                 let ids: Vec<u64> = keeper.entries.keys().copied().collect();
                 for id in ids {
                     self.end_command(job, id, EndedBy::Cancelled);
@@ -248,6 +260,31 @@ impl SimWorld {
                 keeper.entries.remove(&id);
             }
             KeeperMessage::Trust => keeper.is_uncertain = false,
+        }
+    }
+
+    fn begin_reserved(&mut self, job: &str) {
+        loop {
+            let Some(keeper) = self.keepers.get_mut(job) else { return };
+            let runs = |entry: &&KeeperEntry| matches!(entry.state, CommandState::Runs);
+            let running = u32::try_from(keeper.entries.values().filter(runs).count()).unwrap_or(u32::MAX);
+            if keeper.reserved.front().is_none_or(|(_, slots)| running >= *slots) {
+                return;
+            }
+            if let Some((spec, _)) = keeper.reserved.pop_front() {
+                self.keeper_runs(job, &spec);
+            }
+        }
+    }
+
+    fn withdraw_reserved(&mut self, job: &str) {
+        let Some(keeper) = self.keepers.get_mut(job) else { return };
+        let withdrawn = std::mem::take(&mut keeper.reserved).into_iter();
+        let why = KeeperRefusal::Cancelled;
+        let heard =
+            withdrawn.filter_map(|(spec, _)| keeper.send(KeeperEvent::Refused { id: Some(spec.id), why }));
+        if let Some(process) = heard.last() {
+            self.wake(process);
         }
     }
 
@@ -406,6 +443,7 @@ impl SimWorld {
             self.wake(process);
         }
         self.log(|| format!("command {id} of {job} has ended: {end:?}, {why:?}"));
+        self.begin_reserved(job);
     }
 
     /// Its commands keep running.
@@ -415,6 +453,7 @@ impl SimWorld {
         };
         keeper.generation = 0;
         keeper.unwanted.clear();
+        keeper.reserved.clear();
         self.crashes += 1;
         let listener = keeper.listener.as_ref().map(|it| it.process);
         self.log(|| format!("the keeper of {job} is killed"));

@@ -15,6 +15,8 @@ pub(super) struct EventLedger {
     live: BTreeMap<ItemId, AttemptId>,
     started: BTreeSet<StartId>,
     reading: BTreeSet<StartId>,
+    /// First attempts that may begin.
+    reserved: BTreeSet<StartId>,
     /// The sums of delays.
     spent: BTreeMap<(ItemId, CommandId), Duration>,
     /// When retries fall due.
@@ -37,6 +39,11 @@ impl EventLedger {
         self.started.contains(&start)
     }
 
+    /// Whether it may begin although it is not recorded as started.
+    pub(super) fn is_reserved(&self, start: StartId) -> bool {
+        self.reserved.contains(&start)
+    }
+
     /// Whether the command with this number lists the items of a map.
     pub(super) fn is_reading(&self, start: StartId) -> bool {
         self.reading.contains(&start)
@@ -48,6 +55,16 @@ impl EventLedger {
         match &record.event {
             Event::Item(ItemEvent::AttemptStarted(started)) => {
                 self.attempt_started(started, record.at, &mut violations);
+            }
+            Event::Item(ItemEvent::StartReserved(reserved)) => {
+                if !self.reserved.insert(reserved.start) {
+                    violations.push(format!("start {} is reserved twice", reserved.start));
+                }
+            }
+            Event::Item(ItemEvent::ReservationWithdrawn(withdrawn)) => {
+                if !self.reserved.remove(&withdrawn.start) {
+                    violations.push(format!("start {} is withdrawn, and was not reserved", withdrawn.start));
+                }
             }
             Event::Step(StepEvent::Started { start, .. }) => self.reading.extend(start),
             Event::Item(ItemEvent::AttemptSucceeded(done)) => self.attempt_ended(done.of, &mut violations),
@@ -110,6 +127,9 @@ impl EventLedger {
         let place = of.item();
         if let Some(other) = self.live.insert(place, of) {
             violations.push(format!("{of:?} starts while {other:?} runs"));
+        }
+        if self.reserved.remove(&started.start) != started.began.is_some() {
+            violations.push(format!("start {} began without its reservation", started.start));
         }
         if !self.started.insert(started.start) {
             violations.push(format!("start {} is recorded twice", started.start));

@@ -172,6 +172,17 @@ impl CommandHost for SimKeeper {
         self.log(KeeperMessage::Run(Box::new(spec)));
     }
 
+    fn reserve(&self, spec: CommandSpec, expected: ExpectedEnd, slots: u32) {
+        self.endings.expect(StartId(spec.id), expected);
+        self.log(KeeperMessage::Reserve(Box::new(spec), slots));
+    }
+
+    fn withdraw(&self) {
+        self.log(KeeperMessage::Withdraw);
+    }
+
+    fn flush(&self) {}
+
     fn cancel(&self, start: StartId) {
         self.log(KeeperMessage::Cancel(start.0));
     }

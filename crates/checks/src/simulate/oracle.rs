@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use undaunted_engine::event::{AttemptId, Event, ItemEvent, Record};
 use undaunted_engine::id::{ItemId, StartId};
-use undaunted_engine::job::{ItemState, Job, Plans};
+use undaunted_engine::job::{ItemState, Job, JobStage, Plans};
 use undaunted_engine::law::{violations_by_record, violations_in_state};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_policy::Reason;
@@ -133,7 +133,8 @@ impl Oracle {
         let running = trace.job.as_ref().is_some_and(|it| it.starts.running.contains_key(&start));
         let reading = trace.ledger.is_reading(start);
         let was_started = trace.ledger.was_started(start);
-        if !running && !reading && !was_started {
+        let may_begin = trace.ledger.is_reserved(start) && trace.job.as_ref().is_some_and(starts_new);
+        if !running && !reading && !was_started && !may_begin {
             violations.push(format!("start {start} begins and is not on record"));
         }
         if !token.is_empty()
@@ -204,6 +205,11 @@ impl Oracle {
             trace.sent.insert(*item);
         }
     }
+}
+
+/// Whether the job, as it is on record, may begin what is reserved.
+fn starts_new(job: &Job) -> bool {
+    job.stage == JobStage::Running && job.times.paused.is_none()
 }
 
 /// A job that has ended leaves no active item.

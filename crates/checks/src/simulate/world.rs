@@ -90,6 +90,9 @@ pub(super) enum SimEvent {
 /// A message to a keeper.
 pub(super) enum KeeperMessage {
     Run(Box<undaunted_runner::keeper::CommandSpec>),
+    /// Run it as soon as fewer than so many commands run.
+    Reserve(Box<undaunted_runner::keeper::CommandSpec>, u32),
+    Withdraw,
     Cancel(u64),
     CancelAll,
     Forget(u64),

@@ -43,6 +43,7 @@ mod processes;
 mod random_instants;
 mod refused;
 mod report;
+mod reserved;
 mod resume;
 mod rules;
 mod sandbox;

@@ -94,7 +94,7 @@ fn advance_running(job: &Job, now: Timestamp) -> Vec<Event> {
     if job.open.failed > 0 {
         let left = job.open.left.iter().filter_map(|&step| Some((step, job.step(step)?)));
         let dropped: Vec<Event> = left.flat_map(|(step, state)| dropped(job, step, state)).collect();
-        if dropped.is_empty() && job.starts.running.is_empty() {
+        if dropped.is_empty() && job.starts.running.is_empty() && job.starts.reserved.is_empty() {
             return vec![Event::Job(JobEvent::Failed(Box::new(ending(job))))];
         }
         return dropped;

@@ -2,7 +2,7 @@
 
 use undaunted_policy::{Reason, Timestamp};
 
-use super::{draft::EventDraft, ended, hold, inputs, late, redrive, resume, start, update};
+use super::{draft::EventDraft, ended, hold, inputs, late, redrive, reserve, resume, start, update};
 use crate::event::{Event, JobEvent};
 use crate::input::Input;
 use crate::job::{Job, JobStage};
@@ -20,6 +20,9 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::TopUp { retries } => top_up(&mut draft, *retries),
         Input::Resume { last_seen: seen } => resume::resume(&mut draft, *seen),
         Input::Start { item, refused, gate } => start::start(&mut draft, *item, refused.as_deref(), gate),
+        Input::Reserve { item } => reserve::reserve(&mut draft, *item),
+        Input::Begun { start, at } => reserve::begun(&mut draft, *start, *at),
+        Input::NotBegun { start } => reserve::not_begun(&mut draft, *start),
         Input::Ended(end) => ended::ended(&mut draft, end),
         Input::Accepted { start } => ended::accepted(&mut draft, *start),
         Input::ResultArrived { item, result } => ended::result_arrived(&mut draft, *item, result),

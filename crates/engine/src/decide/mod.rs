@@ -14,6 +14,7 @@ mod input;
 mod inputs;
 mod late;
 mod redrive;
+mod reserve;
 mod resume;
 mod start;
 mod update;

@@ -44,18 +44,19 @@ pub(super) fn start(draft: &mut EventDraft<'_>, item: ItemId, refused: Option<&s
         of: AttemptId { attempt: AttemptNumber(active.attempts.saturating_add(1)), ..of },
         start: job.starts.next,
         pass,
+        began: None,
     }));
 }
 
 fn has_room(job: &Job, item: ItemId) -> bool {
     let mut busy = job.busy_steps().filter(|(number, _)| *number == item.step);
-    let room = busy.any(|(_, state)| state.running < job.parallel(item.step));
+    let room = busy.any(|(_, state)| job.free_slots(item.step, state) > 0);
     room && job.end_reason(item).is_none()
 }
 
 /// Items start in input order: the cursor never returns to one that was passed over.
 fn is_next(job: &Job, item: ItemId) -> bool {
-    let next = |state: &StepState| state.cursor == item.index && state.reached.is_none();
+    let next = |state: &StepState| state.unstarted().next() == Some(item.index);
     job.step(item.step).is_some_and(next)
 }
 

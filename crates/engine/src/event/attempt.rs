@@ -40,6 +40,22 @@ stored! {
         pub start: StartId = 1,
         /// `None` if the command has no breaker.
         pub pass: Option<BreakerPass> = 2,
+        /// When the keeper began it, if its start was reserved.
+        pub began: Option<Timestamp> = 3 with "codec::maybe_time" has_nil,
+    }
+
+    /// The keeper may begin the attempt as soon as a slot is free.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct StartReserved {
+        pub of: AttemptId = 0,
+        pub start: StartId = 1,
+    }
+
+    /// The attempt has not begun under this number, and will not.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ReservationWithdrawn {
+        pub of: AttemptId = 0,
+        pub start: StartId = 1,
     }
 
     #[derive(Clone, Debug, PartialEq, Eq)]

@@ -91,7 +91,9 @@ impl<'b, C> Decode<'b, C> for Event {
         };
         match number {
             2..=4 | 17 | 18 | 38 | 40..=42 => Ok(Self::Step(StepEvent::decode(from, context)?)),
-            6..=15 | 26 | 27 | 32 | 33 | 39 | 43 | 45 => Ok(Self::Item(ItemEvent::decode(from, context)?)),
+            6..=15 | 26 | 27 | 32 | 33 | 39 | 43 | 45..=47 => {
+                Ok(Self::Item(ItemEvent::decode(from, context)?))
+            }
             34..=37 => Ok(Self::Breaker(BreakerEvent::decode(from, context)?)),
             // `JobEvent` refuses unknown numbers.
             _ => Ok(Self::Job(JobEvent::decode(from, context)?)),

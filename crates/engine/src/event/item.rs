@@ -3,8 +3,8 @@
 use undaunted_policy::{Reason, Timestamp};
 
 use super::attempt::{
-    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, ResultArrived,
-    RetryScheduled, SpooledPart,
+    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, ReservationWithdrawn,
+    ResultArrived, RetryScheduled, SpooledPart, StartReserved,
 };
 use super::breaker::{StartHeld, StartReleased};
 use super::codec;
@@ -56,6 +56,8 @@ stored! {
             until: Timestamp = 1 with "codec::time",
         } = 43 => "attempt_accepted",
         ResultArrived(Box<ResultArrived> = 0) = 45 => "result_arrived",
+        StartReserved(StartReserved = 0) = 46 => "start_reserved",
+        ReservationWithdrawn(ReservationWithdrawn = 0) = 47 => "reservation_withdrawn",
     }
 }
 
@@ -97,6 +99,8 @@ impl ItemEvent {
             Self::Released(released) => released.of.item(),
             Self::LateResult(late) => late.item(),
             Self::ResultArrived(arrived) => arrived.of.item(),
+            Self::StartReserved(reserved) => reserved.of.item(),
+            Self::ReservationWithdrawn(withdrawn) => withdrawn.of.item(),
         }
     }
 }

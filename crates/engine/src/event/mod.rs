@@ -17,8 +17,8 @@ mod text;
 mod time_limit;
 
 pub use attempt::{
-    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, ResultArrived,
-    RetryArithmetic, RetryScheduled, SpooledPart,
+    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, ReservationWithdrawn,
+    ResultArrived, RetryArithmetic, RetryScheduled, SpooledPart, StartReserved,
 };
 pub use breaker::{BreakerEvent, BreakerOpened, BreakerPass, StartHeld, StartReleased};
 pub use completion::{CompletionReached, CompletionWhy, LateResult};

@@ -142,6 +142,8 @@ impl Job {
             ItemEvent::Released(_) => self.stop_waiting(item),
             ItemEvent::LateResult(late) => self.late_result(late),
             ItemEvent::ResultArrived(arrived) => self.result_arrived(arrived),
+            ItemEvent::StartReserved(reserved) => self.reserve(reserved, now),
+            ItemEvent::ReservationWithdrawn(withdrawn) => self.withdraw(withdrawn.start),
         }
     }
 
@@ -254,6 +256,8 @@ impl Job {
     fn attempt_started(&mut self, started: &AttemptStarted, now: Timestamp) {
         let (of, item) = (started.of, started.of.item());
         self.starts.use_up(started.start);
+        self.withdraw(started.start);
+        let now = started.began.unwrap_or(now);
         self.activate(item, of.command);
         if self.active_mut(item).is_none() {
             return;
@@ -440,7 +444,12 @@ impl Job {
             let mut active = ActiveItem::new(command, Timestamp::ZERO);
             active.round = active.round.saturating_add(step.again);
             step.items.begin(item.index, active);
-            step.pass(item.index);
+            if item.index > step.cursor {
+                // The starts of the items before it are reserved, and may be withdrawn.
+                step.ahead.insert(item.index);
+            } else {
+                step.pass(item.index);
+            }
         }
     }
 

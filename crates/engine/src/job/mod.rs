@@ -18,6 +18,7 @@ mod open;
 mod plans;
 mod queue;
 mod redrive;
+mod reservations;
 mod shared_positions;
 mod snapshot;
 mod starts;
@@ -32,6 +33,7 @@ pub use item::{ActiveItem, Activity, HandlerFrame, ItemPosition, ItemScope, Item
 pub use items::Items;
 pub use plans::Plans;
 pub use queue::RetryQueue;
+pub use reservations::ReservedStart;
 pub use snapshot::SavedError;
 pub use starts::{AttemptStarts, StartPace};
 pub use state::{Job, JobError, JobStage, JobTimes};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use undaunted_policy::{Ticket, Timestamp};
 
+use super::reservations::ReservedStart;
 use super::time_limits::LimitEnd;
 use crate::event::codec;
 use crate::id::{ItemId, StartId};
@@ -33,6 +34,8 @@ impl StartPace {
 pub struct AttemptStarts {
     pub next: StartId,
     pub running: BTreeMap<StartId, ItemId>,
+    /// First attempts that are on record, and that the keeper begins when a slot is free.
+    pub reserved: BTreeMap<StartId, ReservedStart>,
     /// Attempts that another service has accepted, and until when its result is awaited.
     pub accepted: BTreeMap<StartId, Timestamp>,
     pub(crate) passes: BTreeMap<StartId, (Arc<str>, Ticket)>,
@@ -46,6 +49,7 @@ impl Default for AttemptStarts {
         Self {
             next: StartId(1),
             running: BTreeMap::new(),
+            reserved: BTreeMap::new(),
             accepted: BTreeMap::new(),
             passes: BTreeMap::new(),
             pace: None,

@@ -186,15 +186,17 @@ impl Job {
         if let JobStage::Stopping(reason) = self.stage { Some(reason) } else { None }
     }
 
-    /// Whether an attempt or an input command runs.
+    /// Whether an attempt or an input command runs, or may begin at any moment.
     pub fn has_running(&self) -> bool {
-        !self.starts.running.is_empty() || self.is_reading_by_command()
+        !self.starts.running.is_empty() || !self.starts.reserved.is_empty() || self.is_reading_by_command()
     }
 
     /// Like [`Self::has_running`], without attempts that other services have accepted: they need no process
     /// of ours.
     pub fn has_running_here(&self) -> bool {
-        self.starts.running.len() > self.starts.accepted.len() || self.is_reading_by_command()
+        self.starts.running.len() > self.starts.accepted.len()
+            || !self.starts.reserved.is_empty()
+            || self.is_reading_by_command()
     }
 
     fn is_reading_by_command(&self) -> bool {

@@ -29,6 +29,9 @@ stored! {
         pub cursor: u32 = 1,
         /// Items after the cursor that were started before their turn.
         pub ahead: BTreeSet<u32> = 2,
+        /// Items whose first attempt is reserved, and has not begun.
+        #[cbor(skip)]
+        pub reserved: BTreeSet<u32>,
         pub succeeded: u32 = 3,
         pub dead: u32 = 4,
         pub skipped: u32 = 5,

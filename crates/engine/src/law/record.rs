@@ -6,7 +6,7 @@ use super::state::LawViolation;
 use crate::event::{
     AttemptId, AttemptStarted, Event, ItemEvent, JobEvent, Record, RetryScheduled, StepEvent,
 };
-use crate::id::{AttemptNumber, ItemId};
+use crate::id::{AttemptNumber, ItemId, StartId};
 use crate::job::{Activity, ItemState, Job, JobStage, StepStage};
 use crate::workflow::Command;
 
@@ -44,7 +44,10 @@ fn laws_of_job(job: &Job, event: &JobEvent) -> Vec<LawResult> {
     if *event == JobEvent::Suspended {
         return vec![("a job is suspended when no attempt needs its owner", !job.has_running_here())];
     }
-    Vec::new()
+    let ends_starts =
+        matches!(event, JobEvent::Stopping { .. } | JobEvent::Paused | JobEvent::PolicyChanged { .. });
+    let withdrawn = !ends_starts || job.starts.reserved.is_empty();
+    vec![("reserved starts are withdrawn before the job starts nothing more", withdrawn)]
 }
 
 fn laws_of_step(job: &Job, event: &StepEvent) -> Vec<LawResult> {
@@ -82,6 +85,14 @@ fn laws_of_item(job: &Job, event: &ItemEvent, now: Timestamp) -> Vec<LawResult> 
         | ItemEvent::Held(_)
         | ItemEvent::Released(_)
         | ItemEvent::LateResult(_) => Vec::new(),
+        ItemEvent::StartReserved(reserved) => {
+            let may = job.reservable(now).first() == Some(&reserved.of.item());
+            let fresh = reserved.start >= job.starts.next;
+            vec![("only the next first attempt is reserved", may), ("start numbers are unique", fresh)]
+        }
+        ItemEvent::ReservationWithdrawn(withdrawn) => {
+            vec![("only a reserved start is withdrawn", is_reserved(job, withdrawn.of, withdrawn.start))]
+        }
     }
 }
 
@@ -98,6 +109,9 @@ fn laws_of_start(job: &Job, started: &AttemptStarted, now: Timestamp) -> Vec<Law
     let begins_round = of.attempt.0 == 1 && job.plan().handled_by(of.command).is_some();
     let within = most_attempts(job, of).is_none_or(|most| u64::from(of.attempt.0) <= most);
     let command = active.map(|active| active.command).or_else(|| job.plan().first(of.step));
+    let reserved = job.starts.reserved.values().any(|it| it.item == of.item());
+    let is_reserved = is_reserved(job, of, started.start);
+    let fresh = started.start >= job.starts.next;
     let has_breaker = job.plan().command(of.command).is_some_and(|command| command.breaker.is_some());
     vec![
         starts_in_running_job(job),
@@ -106,9 +120,15 @@ fn laws_of_start(job: &Job, started: &AttemptStarted, now: Timestamp) -> Vec<Law
         ("attempts are numbered without gaps", begins_round || of.attempt == AttemptNumber(next)),
         ("no command has more attempts than its bound", within),
         ("commands run in order", command == Some(of.command)),
-        ("start numbers are unique", started.start >= job.starts.next),
+        ("start numbers are unique", fresh || is_reserved),
+        ("a reserved start begins once, and in its place no other", reserved == is_reserved),
+        ("a reserved start says when it began", is_reserved == started.began.is_some()),
         ("an attempt has a pass if its command has a breaker", has_breaker == started.pass.is_some()),
     ]
+}
+
+fn is_reserved(job: &Job, of: AttemptId, start: StartId) -> bool {
+    of.attempt == AttemptNumber(1) && job.starts.reserved.get(&start).is_some_and(|it| it.item == of.item())
 }
 
 fn laws_of_retry(job: &Job, retrying: &RetryScheduled, now: Timestamp) -> Vec<LawResult> {

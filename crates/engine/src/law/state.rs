@@ -36,6 +36,14 @@ pub fn violations_in_state(job: &Job) -> Vec<LawViolation> {
     check.require("the starts are those of the running attempts", known == live, || {
         format!("{known:?} is not {live:?}")
     });
+    let reserved = job.starts.reserved.values();
+    let of_steps = StepId::all().zip(&job.steps);
+    let of_steps = of_steps.flat_map(|(step, state)| state.reserved.iter().map(move |item| step.item(*item)));
+    check.require(
+        "the reserved starts are those of the steps",
+        reserved.map(|it| it.item).collect::<BTreeSet<_>>() == of_steps.collect(),
+        || format!("{:?}", job.starts.reserved),
+    );
     // Between the records of one decision it is undecided whether a step is still open.
     let items = job.steps.iter().flat_map(|step| step.items.iter());
     let undecided = |item: ItemState<'_>| matches!(item, ItemState::Active(active) if active.activity == Activity::Undecided);
@@ -122,6 +130,10 @@ fn step_adds_up(
         format!("step {number}: {counted:?} is not {found:?}")
     });
     let may = job.parallel(number);
+    let on_record = step.running_or_reserved();
+    check.require("at most one start is reserved for each slot", on_record <= may.saturating_mul(2), || {
+        format!("step {number}: {on_record} of {may}")
+    });
     check.require("no step runs more items at once than it may", found.running <= may, || {
         format!("step {number}: {} of {may}", found.running)
     });

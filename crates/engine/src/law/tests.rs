@@ -67,7 +67,7 @@ fn of(index: u32, command: u32, attempt: u32) -> AttemptId {
 }
 
 fn started(of: AttemptId, start: StartId) -> Event {
-    Event::Item(ItemEvent::AttemptStarted(AttemptStarted { of, start, pass: None }))
+    Event::Item(ItemEvent::AttemptStarted(AttemptStarted { of, start, pass: None, began: None }))
 }
 
 fn failed(of: AttemptId) -> Event {

@@ -78,7 +78,9 @@ impl ExportedPast {
             | ItemEvent::AttemptAccepted { .. }
             // The attempt it is about has failed all the same.
             | ItemEvent::ResultArrived(_)
-            | ItemEvent::LateResult(_) => {}
+            | ItemEvent::LateResult(_)
+            | ItemEvent::StartReserved(_)
+            | ItemEvent::ReservationWithdrawn(_) => {}
         }
     }
 

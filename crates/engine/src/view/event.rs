@@ -9,8 +9,9 @@ use undaunted_policy::{Reason, Timestamp};
 
 use crate::event::{
     AttemptFailed, AttemptId, AttemptSucceeded, BreakerEvent, CommandStopped, CompletionReached, Event,
-    ImportedCommand, ItemEvent, JobEnded, JobEvent, PolicyChange, Record, RetryArithmetic, RetryScheduled,
-    SpooledPart, StartHeld, StepEvent, StoredText, cause_parts, class_word,
+    ImportedCommand, ItemEvent, JobEnded, JobEvent, PolicyChange, Record, ReservationWithdrawn,
+    RetryArithmetic, RetryScheduled, SpooledPart, StartHeld, StartReserved, StepEvent, StoredText,
+    cause_parts, class_word,
 };
 use crate::id::ItemId;
 use crate::job::{Job, JobStage};
@@ -186,6 +187,7 @@ impl EventView {
                     self.put("breaker", job.texts.read(&pass.breaker));
                     self.put("probe", pass.probe);
                 }
+                self.put_some("began_at", started.began.map(time));
             }
             ItemEvent::AttemptSucceeded(done) => self.succeeded(job, done),
             ItemEvent::AttemptFailed(failed) => self.failed(job, failed),
@@ -215,6 +217,11 @@ impl EventView {
                 self.attempt(job, released.of);
                 self.put("breaker", job.texts.read(&released.breaker));
                 self.put("held_ms", millis(released.held));
+            }
+            ItemEvent::StartReserved(StartReserved { of, start })
+            | ItemEvent::ReservationWithdrawn(ReservationWithdrawn { of, start }) => {
+                self.attempt(job, *of);
+                self.put("start", start.0);
             }
             ItemEvent::LateResult(late) => {
                 self.put("result", late.reason.map_or("succeeded", |_| "failed"));

@@ -185,7 +185,9 @@ impl FlowEventData {
             | ItemEvent::Dropped { .. }
             | ItemEvent::Held(_)
             | ItemEvent::Released(_)
-            | ItemEvent::LateResult(_) => return None,
+            | ItemEvent::LateResult(_)
+            | ItemEvent::StartReserved(_)
+            | ItemEvent::ReservationWithdrawn(_) => return None,
         };
         self.put_step(job, item.step);
         self.put("token", token(job, projection, item));

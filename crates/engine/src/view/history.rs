@@ -165,7 +165,10 @@ impl Histories {
             return;
         };
         let item = event.item();
-        if !self.wants(item) {
+        // Only a start that has begun is part of what happened to an item.
+        let is_reservation =
+            matches!(event, ItemEvent::StartReserved(_) | ItemEvent::ReservationWithdrawn(_));
+        if is_reservation || !self.wants(item) {
             return;
         }
         let history = self.items.entry(item).or_insert_with(|| History { round: 1, ..History::default() });
@@ -190,7 +193,7 @@ impl History {
             ItemEvent::AttemptStarted(started) => self.attempts.push(PastAttempt {
                 of: started.of,
                 round: self.round,
-                began: at,
+                began: started.began.unwrap_or(at),
                 pass: started.pass.clone(),
                 outcome: None,
                 retry: None,
@@ -247,7 +250,9 @@ impl History {
                 self.arrived = Some(OvertakingResult { of: arrived.of, at, error });
             }
             // Views show the start of the attempt.
-            ItemEvent::AttemptAccepted { .. } => {}
+            ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::StartReserved(_)
+            | ItemEvent::ReservationWithdrawn(_) => {}
         }
     }
 

@@ -143,7 +143,9 @@ const fn level(event: &Event) -> Option<LogLevel> {
             | ItemEvent::Redriven { .. }
             | ItemEvent::Dropped { .. }
             | ItemEvent::Held(_)
-            | ItemEvent::Released(_),
+            | ItemEvent::Released(_)
+            | ItemEvent::StartReserved(_)
+            | ItemEvent::ReservationWithdrawn(_),
         )
         | Event::Breaker(
             BreakerEvent::Opened(_) | BreakerEvent::HalfOpened { .. } | BreakerEvent::Closed { .. },

@@ -49,6 +49,7 @@ mod projection;
 mod recovery;
 mod redrive;
 mod reports;
+mod reservations;
 mod retries;
 mod rules;
 mod shared_breakers;

@@ -93,6 +93,25 @@ proptest! {
     }
 
     #[test]
+    fn a_job_that_reserves_starts_keeps_every_law(
+        parallel in 1_u32..4,
+        seed in any::<u64>(),
+        happenings in vec(job_action(), 0..80),
+    ) {
+        let text = format!(
+            "mode: mapreduce\nmap:\n  input: a.json\n  max_parallel: {parallel}\n  agent_template:\n    - shell: run\n      \
+             retry_config: {{attempts: 3, initial_delay: 1s, jitter: true}}\n"
+        );
+        let mut walk = JobWalk { test: TestedJob::seeded(&text, seed) };
+        walk.read(6, false);
+        for job_action in &happenings {
+            walk.act(job_action);
+        }
+        walk.finish();
+        adds_up(&walk.test);
+    }
+
+    #[test]
     fn a_job_whose_commands_all_fail_ends_too(
         text in workflow().prop_filter("ends", |text| !text.contains("unlimited")),
         seed in any::<u64>(),

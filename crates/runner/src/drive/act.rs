@@ -107,6 +107,7 @@ impl JobDriver<'_> {
     pub(super) fn act(&mut self, effect: Effect) -> Result<(), DriveError> {
         match effect {
             Effect::Begin { start, item } => return self.begin_attempt(start, item),
+            Effect::Reserve { start, item } => return self.hand_over(start, item),
             Effect::ReadInput { step, start } => self.read_input(step, start),
             Effect::EndStep { step } => self.end_step(step),
             Effect::EndAll => self.end_all(),
@@ -203,7 +204,7 @@ impl JobDriver<'_> {
         self.executors.of(action_of(&self.job, start)).begin(start, task, &self.context);
     }
 
-    fn write_item(&self, item: ItemId) -> Result<(), DriveError> {
+    pub(super) fn write_item(&self, item: ItemId) -> Result<(), DriveError> {
         let state = self.job.step(item.step);
         let input = state.map_or("null", |state| state.items.input(item.index));
         let path = self.context.folder.item(item);
@@ -212,9 +213,16 @@ impl JobDriver<'_> {
     }
 
     pub(super) fn token_of(&self, start: StartId) -> Option<String> {
-        let &item = self.job.starts.running.get(&start)?;
-        let active = self.job.active(item)?;
-        Some(receipt_token(&self.job, item, active.command, active.round))
+        let job = &self.job;
+        if let Some(reserved) = job.starts.reserved.get(&start) {
+            let item = reserved.item;
+            let again = job.step(item.step).map_or(0, |state| state.again);
+            let command = job.plan().first(item.step)?;
+            return Some(receipt_token(job, item, command, again.saturating_add(1)));
+        }
+        let &item = job.starts.running.get(&start)?;
+        let active = job.active(item)?;
+        Some(receipt_token(job, item, active.command, active.round))
     }
 
     fn read_input(&mut self, step: StepId, start: Option<StartId>) {

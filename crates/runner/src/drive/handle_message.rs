@@ -20,9 +20,20 @@ use crate::{ArrivedResult, ExecutorMessage, breakers, failpoint};
 
 impl JobDriver<'_> {
     pub(super) fn handle(&mut self, message: JobMessage) -> Result<(), DriveError> {
+        match self.defer(message)? {
+            Some(message) => self.handle_now(message),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn handle_now(&mut self, message: JobMessage) -> Result<(), DriveError> {
         match message {
             JobMessage::Stored(reached, result) => self.answered(reached, result)?,
-            JobMessage::Executor(message) => self.handle_executor_message(message)?,
+            JobMessage::Executor(messages) => {
+                for message in messages {
+                    self.handle_executor_message(message)?;
+                }
+            }
             JobMessage::Outputs(read) => self.handle_outputs(read)?,
             JobMessage::Reported(report) => self.handle_report(report),
             JobMessage::FindToken(TokenQuestion { step, token, reply }) => {
@@ -92,14 +103,17 @@ impl JobDriver<'_> {
 
     fn handle_executor_message(&mut self, message: ExecutorMessage) -> Result<(), DriveError> {
         match message {
-            ExecutorMessage::Began { start, files } => {
+            ExecutorMessage::Began { start, at, files } => {
                 failpoint::reach("begin-after", start.0);
+                self.begun(start, at);
                 if let Some(files) = files {
                     self.observer.began(start, files);
                 }
             }
             ExecutorMessage::NotBegun(start) => {
-                if self.is_unwanted(start) {
+                if self.not_begun(start) {
+                    // Its item starts later.
+                } else if self.is_unwanted(start) {
                     let error = "cancelled before it began";
                     self.attempt_ended(failed(start, FailureCause::Interrupted, error));
                 } else {
@@ -132,6 +146,7 @@ impl JobDriver<'_> {
 
     pub(super) fn attempt_ended(&mut self, end: AttemptEnd) {
         let start = end.start;
+        self.begun(start, None);
         self.journal.pending.ended.push(start);
         if mutant::is(Mutant::ResultDiscardedBeforeCommit) {
             self.executors.programs.forget(start);
@@ -208,6 +223,7 @@ impl JobDriver<'_> {
     }
 
     pub(super) fn handle_requests(&mut self, requests: Vec<StoreRequest>) {
+        let requests = self.defer_requests(requests);
         for request in self.journal.unseen(requests) {
             match ReadRequest::read(&request.bytes) {
                 Some(ReadRequest::Request(asked)) => self.decide(&asked.input()),

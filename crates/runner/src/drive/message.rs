@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) enum JobMessage {
     /// The batch up to a version is on disk, with the versions the journals have reached; or why it is not.
     Stored(Version, Result<Vec<Version>, AppendError>),
-    Executor(ExecutorMessage),
+    Executor(Vec<ExecutorMessage>),
     /// The outputs of the items of the map, which a later command refers to.
     Outputs(Result<MapOutputs, JournalError>),
     Reported(AttemptReport),
@@ -100,12 +100,12 @@ impl Notifier {
     }
 
     pub fn send(&self, message: ExecutorMessage) {
-        self.try_send(message);
+        self.try_send(vec![message]);
     }
 
     /// False once the loop has ended.
-    pub(crate) fn try_send(&self, message: ExecutorMessage) -> bool {
-        self.send_message(JobMessage::Executor(message))
+    pub(crate) fn try_send(&self, messages: Vec<ExecutorMessage>) -> bool {
+        self.send_message(JobMessage::Executor(messages))
     }
 
     pub(super) fn send_message(&self, message: JobMessage) -> bool {

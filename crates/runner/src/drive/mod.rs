@@ -21,6 +21,7 @@ mod message;
 mod observe;
 mod polling;
 mod reconnect;
+mod reservations;
 mod results;
 mod running;
 mod starter;

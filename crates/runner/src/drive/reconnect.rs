@@ -20,7 +20,9 @@ impl JobDriver<'_> {
     pub(super) fn recover(&mut self) -> Result<(), DriveError> {
         for effect in effect::wanted(&self.job) {
             match effect {
-                Effect::Begin { start, .. } | Effect::ReadInput { start: Some(start), .. } => {
+                Effect::Begin { start, .. }
+                | Effect::Reserve { start, .. }
+                | Effect::ReadInput { start: Some(start), .. } => {
                     self.settle_fate(start)?;
                 }
                 Effect::ReadInput { start: None, .. } | Effect::EndStep { .. } | Effect::EndAll => {
@@ -43,10 +45,14 @@ impl JobDriver<'_> {
             started,
             now: self.now(),
             grace: services.grace,
+            env: &services.env,
             notifier: self.context.notifier.clone(),
         })?;
         let others = self.executors.programs.reconnect(reached);
-        for start in known {
+        // A reserved start may have begun because another attempt had ended.
+        let is_reserved = |start: &StartId| self.job.starts.reserved.contains_key(start);
+        let (reserved, running): (Vec<_>, Vec<_>) = known.into_iter().partition(is_reserved);
+        for start in running.into_iter().chain(reserved) {
             self.settle_fate(start)?;
         }
         // The last engine may have died before it told the keeper that these ends are on record.
@@ -82,10 +88,12 @@ impl JobDriver<'_> {
 
     /// An attempt that was started before this connection to the keeper, as it is on record.
     fn on_record(&self, start: StartId) -> RecordedAttempt {
-        let item = self.job.starts.running.get(&start);
+        let reserved = self.job.starts.reserved.get(&start).map(|it| &it.item);
+        let item = self.job.starts.running.get(&start).or(reserved);
         let task = item.and_then(|&item| self.task(item).ok()).as_ref().map(ExpectedEnd::of);
         let active = item.and_then(|&item| self.job.active(item));
         let number = active.map(|active| active.command);
+        let number = number.or_else(|| self.job.plan().first(item?.step));
         let command = number.and_then(|number| self.job.plan().command(number));
         // The task cannot be built if a value it needs is gone by now.
         let (program, working_dir) = match task {
@@ -117,8 +125,13 @@ impl JobDriver<'_> {
             is_accepted: self.job.starts.accepted.contains_key(&start),
         });
         match fate {
+            _ if mutant::is(Mutant::ReservationBegunTwice) && self.not_begun(start) => Ok(()),
+            AttemptFate::Begin if self.not_begun(start) => Ok(()),
             AttemptFate::Begin => self.begin_again(start),
-            AttemptFate::Wait => Ok(()),
+            AttemptFate::Wait => {
+                self.begun(start, None);
+                Ok(())
+            }
             AttemptFate::Ended(end) => {
                 self.attempt_ended(*end);
                 Ok(())

@@ -18,6 +18,7 @@ use undaunted_policy::{FailureCause, FailureClass, Timestamp};
 use undaunted_store::{Store, StoreRequest};
 
 use super::job_journal::{JobJournal, SnapshotSchedule};
+use super::reservations::Withdrawal;
 use super::starter::{StartRate, Starter};
 use super::{BreakerCache, DriveError, Notifier, Observer, action_of};
 use crate::executor::{Executors, failed};
@@ -48,6 +49,7 @@ pub(super) struct JobDriver<'w> {
     pub(super) journal: JobJournal,
     pub(super) executors: Executors,
     pub(super) starter: Starter,
+    pub(super) withdrawal: Withdrawal,
     pub(super) breakers: Rc<RefCell<BreakerCache<'w>>>,
     pub(super) observer: Box<dyn Observer + 'w>,
     pub(super) origin: LoadOrigin,
@@ -104,6 +106,7 @@ impl<'w> JobDriver<'w> {
             journal: JobJournal::new(claimed.claim, claimed.version, saving),
             executors: Executors::default(),
             starter: Starter::new(rate),
+            withdrawal: Withdrawal::default(),
             breakers,
             observer,
             origin: LoadOrigin {
@@ -117,14 +120,17 @@ impl<'w> JobDriver<'w> {
 
     /// Handles the consequences of messages, and of time if `woke`.
     pub(super) fn turn(&mut self, woke: bool) -> Result<(), DriveError> {
+        self.handle_deferred()?;
         if woke {
             self.decide(&Input::Woke);
         }
         self.wake();
         self.observer.tick(&self.job, &self.breakers.borrow().admission);
         self.complete()?;
+        self.withdraw_if_needed();
         self.fill()?;
         self.submit_pending();
+        self.executors.programs.flush();
         self.snapshot_if_idle();
         Ok(())
     }
@@ -194,6 +200,10 @@ impl<'w> JobDriver<'w> {
             let machine = &self.context.services.machine;
             let seen = machine.seen_alive(&self.context.folder);
             self.decide(&Input::Resume { last_seen: seen });
+            if !self.job.starts.reserved.is_empty() {
+                // What changes the job comes after its reserved starts.
+                self.reconnect(loaded.last_segment)?;
+            }
             if let Some(first) = &first {
                 self.decide(first);
             }
@@ -210,7 +220,7 @@ impl<'w> JobDriver<'w> {
         }
         // Before anything is recorded as started: an attempt that an existing spool does not know
         // never began, but a missing spool proves nothing.
-        if self.job.plan().has_programs() {
+        if self.job.plan().has_programs() && !self.executors.programs.is_connected() {
             self.reconnect(loaded.last_segment)?;
         }
         // A result that arrived while the job did not run is handled before its attempt counts as
@@ -231,6 +241,7 @@ impl<'w> JobDriver<'w> {
     fn started_programs(&self) -> BTreeSet<StartId> {
         let attempts = self.job.starts.running.keys().copied();
         let attempts = attempts.filter(|start| action_of(&self.job, *start).is_some_and(Action::is_program));
+        let attempts = attempts.chain(self.job.starts.reserved.keys().copied());
         let inputs = self.job.steps.iter().filter_map(|state| match state.stage {
             StepStage::Reading(start) => start,
             StepStage::Waiting
@@ -321,6 +332,9 @@ impl Shutdown {
     /// Whether only attempts that did not begin are left.
     pub(super) fn is_done(&self, job: &Job) -> bool {
         let mut running = job.starts.running.keys();
-        self.is_immediate() && !self.unbegun.is_empty() && running.all(|start| self.unbegun.contains(start))
+        self.is_immediate()
+            && job.starts.reserved.is_empty()
+            && !self.unbegun.is_empty()
+            && running.all(|start| self.unbegun.contains(start))
     }
 }

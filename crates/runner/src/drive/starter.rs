@@ -46,6 +46,11 @@ impl Starter {
         self.is_outdated = self.is_reading;
     }
 
+    /// Keeps the task of a start until that is on disk.
+    pub(super) fn prepare(&mut self, start: StartId, task: Task) {
+        self.prepared.insert(start, task);
+    }
+
     pub(super) fn take(&mut self, start: StartId) -> Option<Task> {
         self.prepared.remove(&start)
     }
@@ -109,6 +114,7 @@ impl JobDriver<'_> {
                 }
             }
             if self.journal.pending.records.len() == before {
+                self.reserve();
                 return Ok(());
             }
         }
@@ -138,7 +144,7 @@ impl JobDriver<'_> {
         let records = &self.journal.pending.records;
         let begun = records.get(before..).unwrap_or_default().iter().find_map(effect::wanted_by);
         if let (Some(Effect::Begin { start, .. }), Ok((task, _))) = (begun, prepared) {
-            self.starter.prepared.insert(start, task);
+            self.starter.prepare(start, task);
         }
         Ok(true)
     }

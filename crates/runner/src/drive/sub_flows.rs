@@ -41,7 +41,7 @@ impl EventLoop<'_> {
                 let name: Arc<str> = flow.id.as_str().into();
                 let waits = (Arc::clone(parent), start);
                 self.sub_flows.waiting.insert(Arc::clone(&name), waits);
-                self.send(parent, JobMessage::Executor(ExecutorMessage::Accepted(start)));
+                self.send(parent, JobMessage::Executor(vec![ExecutorMessage::Accepted(start)]));
                 self.begin_sub_flow(&name, &flow);
             }
             SubFlowRequest::Cancel { start, flow } => {
@@ -96,7 +96,7 @@ impl EventLoop<'_> {
         if let Some((parent, start)) = self.sub_flows.cancelling.remove(name) {
             let error = "cancelled while waiting for the result";
             let end = Box::new(failed(start, FailureCause::Interrupted, error));
-            self.send(&parent, JobMessage::Executor(ExecutorMessage::Ended(end)));
+            self.send(&parent, JobMessage::Executor(vec![ExecutorMessage::Ended(end)]));
         }
     }
 
@@ -230,6 +230,6 @@ impl EventLoop<'_> {
         };
         let end = AttemptEnd { start, output, failure, error, ..AttemptEnd::default() };
         let ended = ExecutorMessage::Ended(Box::new(end));
-        self.send(&parent, JobMessage::Executor(ended));
+        self.send(&parent, JobMessage::Executor(vec![ended]));
     }
 }

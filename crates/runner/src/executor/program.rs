@@ -74,6 +74,34 @@ impl Programs {
         }
     }
 
+    pub(crate) const fn is_connected(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// Lets the keeper begin an attempt as soon as fewer than `slots` commands run.
+    pub(crate) fn reserve(&mut self, start: StartId, task: &Task, slots: u32, context: &JobContext<'_>) {
+        let Some(spec) = spec(task, start, context) else {
+            return context.cannot_begin(start);
+        };
+        self.known_to_keeper.insert(start);
+        if let Some(keeper) = &self.keeper {
+            keeper.reserve(spec, ExpectedEnd::of(task), slots);
+        }
+    }
+
+    /// The keeper reports every reserved start that it has not begun as not begun.
+    pub(crate) fn withdraw(&self) {
+        if let Some(keeper) = &self.keeper {
+            keeper.withdraw();
+        }
+    }
+
+    pub(crate) fn flush(&self) {
+        if let Some(keeper) = &self.keeper {
+            keeper.flush();
+        }
+    }
+
     pub(crate) fn cancel_all(&self) {
         if let Some(keeper) = &self.keeper {
             keeper.cancel_all(self.stop_signal);
@@ -120,16 +148,9 @@ fn spec(task: &Task, start: StartId, context: &JobContext<'_>) -> Option<Command
     let TaskWork::Run { argv } = &task.work else {
         return None;
     };
-    let mut env = context.services.env.clone();
-    for (name, value) in context.secrets.values().iter().chain(&task.env) {
-        let (name, value) = (OsString::from(name), OsString::from(value));
-        match env.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, old)) => *old = value,
-            None => env.push((name, value)),
-        }
-    }
+    let env = context.secrets.values().iter().chain(&task.env);
     Some(CommandSpec {
-        env,
+        env: env.map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
         working_dir: PathBuf::from(&task.working_dir),
         timeout: task.timeout,
         output_limit: task.output_limit,

@@ -4,6 +4,7 @@
 //! and what happened before is in the spool. No request fails because the keeper has died: that is an event,
 //! and the next keeper reports the fates of all commands.
 
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -22,7 +23,9 @@ use undaunted_engine::event::codec::read;
 
 use super::message::{greeting, refusal};
 use super::serve::LOCKED;
-use super::{CommandSpec, KeeperFrame, KeeperRefusal, KeeperReply, KeeperRequest, framed, next_frame};
+use super::{
+    CommandSpec, KeeperFrame, KeeperRefusal, KeeperReply, KeeperRequest, framed, holds_frame, next_frame,
+};
 use crate::process::{VARIABLE, random_name};
 use crate::{
     CommandExit, CommandFate, ProcessMark, RecoveredSpool, RunningCommand, Spool, SpoolError, failpoint,
@@ -34,6 +37,9 @@ pub struct KeeperClient {
     pub(super) events: Receiver<KeeperEvent>,
     spool: Spool,
     pid: i32,
+    /// Requests that may wait for the next one.
+    unsent: RefCell<Vec<u8>>,
+    has_reserved: Cell<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,11 +83,11 @@ pub enum KeeperError {
 }
 
 impl KeeperClient {
-    /// Passes all events of a keeper that has answered, with its spool, to `on_event`.
+    /// Passes all events of a keeper that has answered, with its spool, to `on_events`.
     pub(super) fn over(
         met: KeeperGreeting,
         spool: Spool,
-        on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
+        on_events: impl Fn(&Spool, Vec<KeeperEvent>) -> bool + Send + 'static,
     ) -> io::Result<(Self, RecoveredSpool)> {
         let KeeperGreeting { stream: mut reading, pid, recovered, child } = met;
         let event_spool = spool.clone();
@@ -91,13 +97,15 @@ impl KeeperClient {
             events: channel().1,
             spool,
             pid,
+            unsent: RefCell::default(),
+            has_reserved: Cell::default(),
         };
         let reader = std::thread::Builder::new().name("keeper".to_owned());
         reader.spawn(move || {
             loop {
-                let event = next_event(&mut reading);
-                let is_last = event == KeeperEvent::Gone;
-                if !on_event(&event_spool, event) || is_last {
+                let events = next_events(&mut reading);
+                let is_last = events.last() == Some(&KeeperEvent::Gone);
+                if !on_events(&event_spool, events) || is_last {
                     break;
                 }
             }
@@ -116,6 +124,36 @@ impl KeeperClient {
         Ok(())
     }
 
+    /// What all commands that are run later have in their environments.
+    pub fn set_environment(&self, env: Vec<(OsString, OsString)>) -> Result<(), KeeperError> {
+        let framed = framed(&KeeperRequest::Environment(env)).ok_or(KeeperRefusal::Malformed)?;
+        self.write(&framed);
+        Ok(())
+    }
+
+    /// Runs a command, whose reservation must be on record, as soon as fewer than `slots` commands run and as long
+    /// as this engine is connected. Sent with the next request, or by [`Self::flush`].
+    pub fn reserve(&self, spec: CommandSpec, slots: u32) -> Result<(), KeeperError> {
+        let id = spec.id;
+        let request = KeeperRequest::Reserve { spec, slots };
+        let framed = framed(&request).ok_or(KeeperError::TooLarge { id })?;
+        self.unsent.borrow_mut().extend(framed);
+        self.has_reserved.set(true);
+        Ok(())
+    }
+
+    /// Sends what was reserved.
+    pub fn flush(&self) {
+        if self.has_reserved.get() {
+            self.write(&[]);
+        }
+    }
+
+    /// Every reserved command that has not begun is refused as cancelled.
+    pub fn withdraw(&self) {
+        self.send(&KeeperRequest::Withdraw);
+    }
+
     /// Ends a command and all processes it started: TERM, the grace, KILL. Its end is reported as an event; a
     /// command that had not begun is refused as cancelled.
     pub fn cancel(&self, id: u64) {
@@ -127,9 +165,14 @@ impl KeeperClient {
         self.send(&KeeperRequest::CancelAll { signal });
     }
 
-    /// Lets the spool forget an attempt whose end is on record in the journal. Its output stays where it is.
+    /// Lets the spool forget an attempt whose end is on record in the journal. Its output stays where it is. Sent with
+    /// the next request, since it only makes the log shorter.
     pub fn forget(&self, id: u64) {
-        self.send(&KeeperRequest::Forget { id });
+        let framed = framed(&KeeperRequest::Forget { id }).unwrap_or_default();
+        self.unsent.borrow_mut().extend(framed);
+        if self.unsent.borrow().len() > MOST_UNSENT {
+            self.write(&[]);
+        }
     }
 
     /// All recovered fates are on record in the journal, so from now on an attempt that the spool does not
@@ -164,10 +207,22 @@ impl KeeperClient {
 
     fn write(&self, framed: &[u8]) {
         failpoint::pass("told-before");
+        self.has_reserved.set(false);
+        let mut unsent = self.unsent.take();
+        unsent.extend(framed);
         // If this fails, the reader reports [`KeeperEvent::Gone`].
-        drop((&self.stream).write_all(framed));
+        drop((&self.stream).write_all(&unsent));
         failpoint::pass("told-after");
     }
+}
+
+/// The next event, and those that have arrived with it: what ends together is recorded together.
+fn next_events(reading: &mut BufReader<UnixStream>) -> Vec<KeeperEvent> {
+    let mut events = vec![next_event(reading)];
+    while holds_frame(reading.buffer()) && events.last() != Some(&KeeperEvent::Gone) {
+        events.push(next_event(reading));
+    }
+    events
 }
 
 fn next_event(reading: &mut impl Read) -> KeeperEvent {
@@ -184,11 +239,14 @@ fn next_event(reading: &mut impl Read) -> KeeperEvent {
 
 impl Drop for KeeperClient {
     fn drop(&mut self) {
+        self.write(&[]);
         // Ends the reader's wait; an error means that the reader has ended.
         drop(self.stream.shutdown(Shutdown::Both));
     }
 }
 
+/// In bytes.
+const MOST_UNSENT: usize = 4 << 10;
 /// How long to try. A keeper that is about to exit must be gone before the next one can start.
 const TRYING: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -213,20 +271,22 @@ impl KeeperClient {
         folder: &Path,
     ) -> Result<(Self, RecoveredSpool), KeeperError> {
         let (sender, events) = channel();
-        let on_event = move |_: &Spool, event| sender.send(event).is_ok();
-        let (mut keeper, recovered) = Self::reach(binary, args, folder, None, on_event)?;
+        let on_events = move |_: &Spool, events: Vec<KeeperEvent>| {
+            events.into_iter().all(|event| sender.send(event).is_ok())
+        };
+        let (mut keeper, recovered) = Self::reach(binary, args, folder, None, on_events)?;
         keeper.events = events;
         Ok((keeper, recovered))
     }
 
-    /// As [`Self::start`], perhaps with a keeper that was launched before. `on_event` gets all events, until
+    /// As [`Self::start`], perhaps with a keeper that was launched before. `on_events` gets all events, until
     /// it returns false.
     pub(crate) fn reach(
         binary: &Path,
         args: &[OsString],
         folder: &Path,
         launched: Option<LaunchedKeeper>,
-        on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
+        on_events: impl Fn(&Spool, Vec<KeeperEvent>) -> bool + Send + 'static,
     ) -> Result<(Self, RecoveredSpool), KeeperError> {
         let (spool, mut greeting) = match launched {
             Some(launched) => (launched.spool.clone(), launched.wait_for_greeting()?),
@@ -235,7 +295,7 @@ impl KeeperClient {
         let until = Instant::now().checked_add(TRYING);
         loop {
             if let Some(greeting) = greeting {
-                return Self::over(greeting, spool, on_event).map_err(KeeperError::Silent);
+                return Self::over(greeting, spool, on_events).map_err(KeeperError::Silent);
             }
             let failed = match connect(&spool) {
                 Err(KeeperError::Silent(error)) => error,

@@ -93,7 +93,7 @@ fn command(
     command
         .args(spec.argv.iter().skip(1))
         .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .envs(spec.inherited.iter().chain(&spec.env).map(|(name, value)| (name, value)))
         .env(VARIABLE, mark.after(variable(spec, VARIABLE)))
         .current_dir(&spec.working_dir)
         .stdin(stdin)
@@ -129,7 +129,7 @@ fn program(spec: &CommandSpec) -> io::Result<PathBuf> {
 
 /// A variable of the command's environment; the last one counts.
 fn variable<'a>(spec: &'a CommandSpec, wanted: &str) -> Option<&'a OsStr> {
-    let mut variables = spec.env.iter().rev();
+    let mut variables = spec.env.iter().rev().chain(spec.inherited.iter().rev());
     variables.find(|(name, _)| name == wanted).map(|(_, value)| value.as_os_str())
 }
 

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
@@ -43,6 +44,24 @@ pub(crate) enum KeeperRequest {
     /// The last message of this engine.
     #[n(5)]
     Disconnect,
+    /// Begin it as soon as fewer than so many commands run, while this engine is connected.
+    #[n(6)]
+    Reserve {
+        #[n(0)]
+        spec: CommandSpec,
+        #[n(1)]
+        slots: u32,
+    },
+    /// Refuse what is reserved and has not begun as cancelled.
+    #[n(7)]
+    Withdraw,
+    /// What all later commands of this connection have in their environments.
+    #[n(8)]
+    Environment(
+        #[n(0)]
+        #[cbor(with = "codec")]
+        Vec<(OsString, OsString)>,
+    ),
 }
 
 /// From the keeper to the engine.
@@ -164,6 +183,12 @@ pub(crate) fn next_frame(from: &mut impl Read) -> io::Result<KeeperFrame> {
     }
 }
 
+/// Whether these bytes begin with a whole message.
+pub(crate) fn holds_frame(bytes: &[u8]) -> bool {
+    let Some((length, payload)) = bytes.split_first_chunk() else { return false };
+    usize::try_from(u32::from_le_bytes(*length)).is_ok_and(|length| length <= payload.len())
+}
+
 /// For fuzzing: the messages of a stream, up to its end or to what is not a message.
 #[doc(hidden)]
 pub fn messages(mut from: impl Read) -> io::Result<Vec<Vec<u8>>> {
@@ -178,7 +203,7 @@ fn is_close(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
 }
 
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 const GREETING: u8 = 0;
 const REFUSED: u8 = 5;
@@ -222,6 +247,7 @@ pub struct CommandSpec {
     #[n(1)]
     #[cbor(with = "codec")]
     pub argv: Vec<OsString>,
+    /// Added to the environment that all commands of an engine have; the last value of a variable counts.
     #[n(2)]
     #[cbor(with = "codec")]
     pub env: Vec<(OsString, OsString)>,
@@ -250,6 +276,9 @@ pub struct CommandSpec {
     /// The values of secrets, which must not reach a file of the spool.
     #[n(9)]
     pub secrets: Vec<String>,
+    /// The environment that all commands of its engine have; the keeper sets it.
+    #[cbor(skip)]
+    pub inherited: Arc<Vec<(OsString, OsString)>>,
 }
 
 impl CommandSpec {
@@ -266,6 +295,7 @@ impl CommandSpec {
             capture: 0,
             grace: Duration::from_secs(10),
             secrets: vec![],
+            inherited: Arc::default(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! engine's side, [`main`] the keeper process itself.
 
 use ledger::KeeperLedger;
-use message::{KeeperFrame, KeeperReply, KeeperRequest, framed, next_frame};
+use message::{KeeperFrame, KeeperReply, KeeperRequest, framed, holds_frame, next_frame};
 use redaction::OutputRedaction;
 use run::{KeeperRun, RunState, RunStep};
 use shared::KeeperShared;

@@ -171,6 +171,8 @@ const GREETING: Duration = Duration::from_secs(10);
 const HANDOVER: Duration = Duration::from_secs(2);
 /// How long to delay the report that a command runs; often its end can be sent with it.
 const NO_HURRY: Duration = Duration::from_millis(10);
+/// How long ends of commands wait for others while the slots are busy, so that they share a commit.
+const GATHERING: Duration = Duration::from_millis(2);
 /// How many bytes are gathered into one write.
 const GATHERED: usize = 64 << 10;
 
@@ -193,7 +195,8 @@ pub(crate) fn serve_connection(shared: &Arc<KeeperShared>, mut stream: UnixStrea
     // Without a second handle nothing could be answered, so the connection is closed.
     if write(&mut stream, &known).is_ok()
         && let Ok(writing) = stream.try_clone()
-        && thread("answers", move || answer(writing, &replies)).is_ok()
+        && let answering = Arc::clone(shared)
+        && thread("answers", move || answer(&answering, writing, &replies)).is_ok()
     {
         handle_requests(shared, stream);
     }
@@ -229,6 +232,9 @@ fn handle_requests(shared: &KeeperShared, stream: UnixStream) {
             Ok(KeeperRequest::CancelAll { signal }) => shared.cancel_all(signal),
             Ok(KeeperRequest::Forget { id }) => locked(&shared.ledger).forget(id),
             Ok(KeeperRequest::Trust) => locked(&shared.ledger).trust(),
+            Ok(KeeperRequest::Reserve { spec, slots }) => shared.reserve(spec, slots),
+            Ok(KeeperRequest::Withdraw) => shared.withdraw(),
+            Ok(KeeperRequest::Environment(env)) => locked(&shared.state).env = Arc::new(env),
             Ok(KeeperRequest::Disconnect) => return,
             Err(_) => shared.refuse(None, KeeperRefusal::Malformed),
         }
@@ -237,16 +243,18 @@ fn handle_requests(shared: &KeeperShared, stream: UnixStream) {
 
 /// Writes replies until there are no more, or the engine has disconnected. Runs in its own thread, so that an
 /// engine that does not read blocks nothing else.
-fn answer(mut stream: UnixStream, replies: &Receiver<KeeperReply>) {
+fn answer(shared: &KeeperShared, mut stream: UnixStream, replies: &Receiver<KeeperReply>) {
     while let Ok(first) = replies.recv() {
-        let until = Instant::now().checked_add(NO_HURRY);
+        let now = Instant::now();
+        let until = now.checked_add(NO_HURRY);
+        let gathering = now.checked_add(GATHERING);
         let mut is_urgent = !matches!(first, KeeperReply::Running(_));
         let mut gathered = framed(&first).unwrap_or_default();
         while gathered.len() < GATHERED {
-            let rest = match until {
-                Some(until) if !is_urgent => until.saturating_duration_since(Instant::now()),
-                _ => Duration::ZERO,
-            };
+            let gathering = gathering.filter(|_| shared.slots_stay_busy());
+            let until = if is_urgent { gathering } else { until };
+            let rest = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let rest = rest.unwrap_or_default();
             let Ok(next) = replies.recv_timeout(rest) else {
                 break;
             };

@@ -4,8 +4,9 @@
 //! process is created or a file is copied.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::ffi::OsString;
 use std::io;
-use std::sync::{Condvar, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -48,6 +49,8 @@ pub(crate) struct KeeperState {
     /// There have ever been strays; then an orphan without a mark may belong to one of them.
     pub(crate) had_strays: bool,
     pub(crate) queue: VecDeque<u64>,
+    /// Commands that begin when fewer than so many run, in order.
+    pub(crate) reserved: VecDeque<(CommandSpec, u32)>,
     /// The number of worker threads, and how many of them are idle.
     pub(crate) workers: usize,
     pub(crate) idle: usize,
@@ -55,6 +58,8 @@ pub(crate) struct KeeperState {
     pub(crate) has_timer: bool,
     pub(crate) alarms: BTreeSet<(Instant, u64)>,
     pub(crate) made: u64,
+    /// Of all commands of the engine.
+    pub(crate) env: Arc<Vec<(OsString, OsString)>>,
     pub(crate) engine: bool,
     /// Until when the keeper waits for the first engine.
     pub(crate) patience: Option<Instant>,
@@ -73,27 +78,82 @@ impl KeeperShared {
         ProcessMark { keeper: self.name.clone(), id: Some(id) }
     }
 
-    pub(crate) fn start(&self, spec: CommandSpec) {
+    pub(crate) fn start(&self, mut spec: CommandSpec) {
         let id = spec.id;
-        // In this order: a command that ends is in the ledger before it leaves `runs`.
-        let is_running = locked(&self.state).runs.contains_key(&id);
-        let is_known = locked(&self.ledger).knows(id);
-        if is_running || is_known {
+        if self.is_known(id) {
             return self.refuse(Some(id), KeeperRefusal::Known);
         }
         let mut state = locked(&self.state);
+        spec.inherited = Arc::clone(&state.env);
         state.runs.insert(id, KeeperRun::queued(spec));
         self.schedule(&mut state, id);
+    }
+
+    pub(crate) fn reserve(&self, mut spec: CommandSpec, slots: u32) {
+        if self.is_known(spec.id) {
+            return self.refuse(Some(spec.id), KeeperRefusal::Known);
+        }
+        let mut state = locked(&self.state);
+        spec.inherited = Arc::clone(&state.env);
+        state.reserved.push_back((spec, slots));
+        self.begin_reserved(&mut state);
+    }
+
+    /// Begins reserved commands while there is a slot for them.
+    pub(crate) fn begin_reserved(&self, state: &mut KeeperState) {
+        let has_slot = |state: &KeeperState| {
+            let running = u32::try_from(state.runs.len()).unwrap_or(u32::MAX);
+            state.reserved.front().is_some_and(|(_, slots)| running < *slots)
+        };
+        while has_slot(state)
+            && let Some((spec, _)) = state.reserved.pop_front()
+        {
+            let id = spec.id;
+            state.runs.insert(id, KeeperRun::queued(spec));
+            self.schedule(state, id);
+        }
+    }
+
+    /// Whether the next slots that become free have reserved commands.
+    pub(crate) fn slots_stay_busy(&self) -> bool {
+        let state = locked(&self.state);
+        let reserved = u32::try_from(state.reserved.len()).unwrap_or(u32::MAX);
+        state.reserved.front().is_some_and(|(_, slots)| reserved.saturating_mul(2) >= *slots)
+    }
+
+    /// What is reserved and has not begun never begins.
+    pub(crate) fn withdraw(&self) {
+        let withdrawn = std::mem::take(&mut locked(&self.state).reserved);
+        for (spec, _) in withdrawn {
+            self.refuse(Some(spec.id), KeeperRefusal::Cancelled);
+        }
+    }
+
+    fn is_known(&self, id: u64) -> bool {
+        let state = locked(&self.state);
+        let is_running = state.runs.contains_key(&id);
+        let is_reserved = state.reserved.iter().any(|(spec, _)| spec.id == id);
+        drop(state);
+        // In this order: a command that ends is in the ledger before it leaves `runs`.
+        is_running || is_reserved || locked(&self.ledger).knows(id)
     }
 
     /// Ends a command and all processes it started; one that has not begun never begins.
     pub(crate) fn cancel(&self, id: u64, signal: Signal) {
         let mut state = locked(&self.state);
+        let is_other = |(spec, _): &(CommandSpec, u32)| spec.id != id;
+        let reserved = state.reserved.len();
+        state.reserved.retain(is_other);
+        if state.reserved.len() < reserved {
+            drop(state);
+            return self.refuse(Some(id), KeeperRefusal::Cancelled);
+        }
         let Some(run) = state.runs.get_mut(&id) else {
             return;
         };
         if matches!(run.phase, RunState::Queued(_)) {
             state.remove(id);
+            self.begin_reserved(&mut state);
             drop(state);
             return self.refuse(Some(id), KeeperRefusal::Cancelled);
         }
@@ -106,6 +166,7 @@ impl KeeperShared {
 
     pub(crate) fn cancel_all(&self, signal: i32) {
         let signal = Signal::from_named_raw(signal).unwrap_or(Signal::TERM);
+        self.withdraw();
         let ids: Vec<u64> = locked(&self.state).runs.keys().copied().collect();
         for id in ids {
             self.cancel(id, signal);
@@ -232,6 +293,9 @@ impl KeeperShared {
     pub(crate) fn engine_gone(&self) {
         locked(&self.ledger).disconnect();
         let mut state = locked(&self.state);
+        // They have not begun, so the next engine finds no trace of them.
+        state.reserved.clear();
+        state.env = Arc::default();
         state.engine = false;
         self.engine_left.notify_all();
         self.exit_if_idle(&state);

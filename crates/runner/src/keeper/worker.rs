@@ -107,7 +107,10 @@ fn spawn(shared: &KeeperShared, spec: &CommandSpec) {
 
 /// Refuses a command whose start could not be recorded, so it never began.
 fn refuse_start(shared: &KeeperShared, id: u64, error: &std::io::Error) {
-    locked(&shared.state).remove(id);
+    let mut state = locked(&shared.state);
+    state.remove(id);
+    shared.begin_reserved(&mut state);
+    drop(state);
     let errno = error.raw_os_error().unwrap_or_default();
     shared.refuse(Some(id), KeeperRefusal::Spool(errno));
     let state = locked(&shared.state);
@@ -235,6 +238,7 @@ fn conclude(shared: &KeeperShared, id: u64, left: u32) {
     failpoint::reach("exited-after", id);
     let mut state = locked(&shared.state);
     state.remove(id);
+    shared.begin_reserved(&mut state);
     shared.exit_if_idle(&state);
 }
 

@@ -126,6 +126,7 @@ impl AttemptEnds {
         Some(match event {
             KeeperEvent::Began(running) => ExecutorMessage::Began {
                 start: StartId(running.id),
+                at: running.began.map(wall),
                 files: running.slot.map(|slot| outputs.slot(slot)),
             },
             KeeperEvent::Exited(exited) => ExecutorMessage::Ended(Box::new(self.end(&exited, outputs))),

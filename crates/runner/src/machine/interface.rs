@@ -1,6 +1,7 @@
 //! The machine an event loop runs on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,6 +82,15 @@ pub trait CommandHost {
     /// Runs a command whose start is on record.
     fn run(&self, spec: CommandSpec, expected: ExpectedEnd);
 
+    /// Runs a command whose reservation is on record, as soon as fewer than `slots` commands run.
+    fn reserve(&self, spec: CommandSpec, expected: ExpectedEnd, slots: u32);
+
+    /// Drops the reserved commands that have not begun, and reports each as not begun.
+    fn withdraw(&self);
+
+    /// Nothing follows for now: sends what was reserved.
+    fn flush(&self);
+
     fn cancel(&self, start: StartId);
 
     /// Ends all commands, beginning with this signal.
@@ -102,6 +112,8 @@ pub struct KeeperAddress<'a> {
     pub now: Timestamp,
     /// Between TERM and KILL.
     pub grace: Duration,
+    /// What all commands have in their environments.
+    pub env: &'a [(OsString, OsString)],
     pub notifier: Notifier,
 }
 
@@ -119,14 +131,36 @@ pub(super) struct LocalKeeper {
     pub(super) notifier: Notifier,
 }
 
+impl LocalKeeper {
+    fn refused(&self, start: StartId, error: &KeeperError) {
+        let end = failed(start, FailureCause::Other(FailureClass::Permanent), error.to_string());
+        self.notifier.send(ExecutorMessage::Ended(Box::new(end)));
+    }
+}
+
 impl CommandHost for LocalKeeper {
     fn run(&self, spec: CommandSpec, expected: ExpectedEnd) {
         let start = StartId(spec.id);
         self.endings.expect(start, expected);
         if let Err(error) = self.keeper.run(spec) {
-            let end = failed(start, FailureCause::Other(FailureClass::Permanent), error.to_string());
-            self.notifier.send(ExecutorMessage::Ended(Box::new(end)));
+            self.refused(start, &error);
         }
+    }
+
+    fn reserve(&self, spec: CommandSpec, expected: ExpectedEnd, slots: u32) {
+        let start = StartId(spec.id);
+        self.endings.expect(start, expected);
+        if let Err(error) = self.keeper.reserve(spec, slots) {
+            self.refused(start, &error);
+        }
+    }
+
+    fn withdraw(&self) {
+        self.keeper.withdraw();
+    }
+
+    fn flush(&self) {
+        self.keeper.flush();
     }
 
     fn cancel(&self, start: StartId) {

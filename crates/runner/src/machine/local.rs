@@ -15,7 +15,7 @@ use super::interface::LocalKeeper;
 use super::{AttemptEnds, CancelCall, KeeperAddress, Machine, ReachedKeeper};
 use crate::clock::{clocks, uptime};
 use crate::executor::{send, write_file};
-use crate::keeper::LaunchedKeeper;
+use crate::keeper::{KeeperEvent, LaunchedKeeper};
 use crate::process::{end_all, with_receipt_token};
 use crate::{
     FunctionOrder, Functions, HttpOrder, JobFolder, KeeperClient, KeeperError, NewFile, Notifier, Spool,
@@ -111,12 +111,13 @@ impl Machine for LocalMachine {
         let launched = self.launched(&spool);
         let endings = Arc::new(AttemptEnds::new(&reach.started));
         let (ends, notifier) = (Arc::clone(&endings), reach.notifier.clone());
-        let on_event = move |spool: &Spool, event| {
-            let message = ends.message(event, spool);
-            message.is_none_or(|message| notifier.try_send(message))
+        let on_events = move |spool: &Spool, events: Vec<KeeperEvent>| {
+            let messages = events.into_iter().filter_map(|event| ends.message(event, spool));
+            notifier.try_send(messages.collect())
         };
-        let reached = KeeperClient::reach(&self.keeper, &self.keeper_args, &spool, launched, on_event);
+        let reached = KeeperClient::reach(&self.keeper, &self.keeper_args, &spool, launched, on_events);
         let (keeper, recovered) = reached?;
+        keeper.set_environment(reach.env.to_vec())?;
         let tokens: BTreeSet<String> = reach.started.values().filter_map(|it| it.token.clone()).collect();
         if recovered.uncertain && !tokens.is_empty() {
             let found = with_receipt_token(&tokens).map_err(KeeperError::Processes)?;

@@ -16,4 +16,5 @@ mod keeper_killed;
 mod output;
 mod redaction;
 mod refusing;
+mod reserved;
 mod running;

@@ -48,7 +48,7 @@ fn a_keeper_that_is_stopped_is_named_and_answers_when_it_continues() {
 #[test]
 fn malformed_messages_are_refused_and_harmless() {
     let (fixture, keeper) = KeeperFixture::started();
-    let hello = [5, 0, 0, 0, 0, 3, 0, 0, 0];
+    let hello = [5, 0, 0, 0, 0, 4, 0, 0, 0];
     let messages: [&[u8]; 6] = [
         b"",
         b"GET / HTTP/1.1\r\n\r\n",
@@ -56,7 +56,7 @@ fn malformed_messages_are_refused_and_harmless() {
         &[1, 0, 0, 0, 99],
         // A greeting of another version, and one with something behind it.
         &[5, 0, 0, 0, 0, 9, 0, 0, 0],
-        &[6, 0, 0, 0, 0, 3, 0, 0, 0, 0],
+        &[6, 0, 0, 0, 0, 4, 0, 0, 0, 0],
     ];
     for message in messages {
         let mut stream = UnixStream::connect(fixture.spool().join("socket")).unwrap();
@@ -119,7 +119,7 @@ fn a_keeper_of_another_release_is_detected() {
     };
     assert_eq!(why, KeeperRefusal::Version);
     // All that a keeper of another release has to understand.
-    assert_eq!(keeper.join().unwrap(), [5, 0, 0, 0, 0, 3, 0, 0, 0]);
+    assert_eq!(keeper.join().unwrap(), [5, 0, 0, 0, 0, 4, 0, 0, 0]);
 }
 
 #[test]

@@ -64,6 +64,31 @@ pub struct CaseCompletion {
 }
 
 impl JobCase {
+    /// A map without anything that keeps its starts from being reserved. Other cases stay as they are.
+    pub(crate) fn plain(self) -> Self {
+        let CaseShape::Map(map) = &self.shape else { return self };
+        // What a script does depends on the kind of command.
+        let program = map.commands.iter().find(|command| command.call.is_none()).cloned();
+        let Some(program) = program else { return self };
+        let mut map = map.clone();
+        map.commands = vec![program];
+        for command in &mut map.commands {
+            (command.breaker, command.on_failure) = (None, None);
+            (command.stays_interrupted, command.on_success) = (false, Vec::new());
+            let mut retry = command.retry.take().unwrap_or_default();
+            // A rule may need a breaker.
+            retry.rules.clear();
+            retry.attempts = Some(match retry.attempts {
+                Some(CaseAttempts::Times(times)) => CaseAttempts::Times(times.max(1)),
+                Some(CaseAttempts::Unlimited) | None => CaseAttempts::Times(2),
+            });
+            command.retry = Some(retry);
+        }
+        (map.tolerance, map.completion) = (CaseTolerance::default(), None);
+        (map.timeout_retry, map.policy_retry) = (None, None);
+        Self { deadline: None, pool: None, share: None, retry: None, shape: CaseShape::Map(map), ..self }
+    }
+
     /// What an attempt does. The item is ignored outside of maps and flows; attempts are counted from 1.
     pub fn act(&self, label: &str, item: &str, attempt: u32) -> ScriptedAttempt {
         let number = label.strip_prefix('w').and_then(|it| it.parse().ok());

@@ -84,7 +84,9 @@ impl Sentences {
             | ItemEvent::DeadLettered { .. }
             | ItemEvent::Skipped { .. }
             | ItemEvent::Redriven { .. }
-            | ItemEvent::Dropped { .. } => None,
+            | ItemEvent::Dropped { .. }
+            | ItemEvent::StartReserved(_)
+            | ItemEvent::ReservationWithdrawn(_) => None,
         }
     }
 

@@ -10,6 +10,7 @@ use undaunted_policy::{Pool, PoolLimits, Ticket, Timestamp};
 use super::super::complete::JobFailures;
 use super::super::item::ItemScope;
 use super::super::plans::Plans;
+use super::super::reservations::ReservedStart;
 use super::super::starts::{AttemptStarts, StartPace};
 use super::super::state::{Job, JobError, JobStage, JobTimes};
 use super::codec::{PutResult, StateEncoder, TakeResult};
@@ -22,7 +23,7 @@ use crate::stored::stored;
 
 /// The release, and the number of the form. Raise the number with every change of what is saved or of what
 /// an event means.
-const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 7");
+const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 8");
 
 /// Why bytes are not a job saved by this release. The caller reads the journal instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +63,7 @@ stored! {
         limits: BTreeMap<StartId, (u64, TimeLimit)> = 17,
         pace: Option<StartPace> = 18,
         correlations: BTreeMap<String, String> = 19,
+        reserved: BTreeMap<StartId, (ItemId, u64)> = 20,
     }
 }
 
@@ -127,7 +129,8 @@ impl Job {
             steps: _,
             dead: _,
         } = self;
-        let AttemptStarts { next, running, accepted, passes, limits, pace } = starts;
+        let AttemptStarts { next, running, reserved, accepted, passes, limits, pace } = starts;
+        let reserved = reserved.iter().map(|(start, it)| (*start, (it.item, it.at.as_nanos())));
         let passes = passes.iter().map(|(start, (breaker, ticket))| {
             let pass = (breaker.to_string(), ticket.generation(), ticket.probe);
             (*start, pass)
@@ -158,6 +161,7 @@ impl Job {
             limits: limits.collect(),
             pace: *pace,
             correlations: correlations.clone(),
+            reserved: reserved.collect(),
         }
     }
 
@@ -186,6 +190,11 @@ impl Job {
             let item = StepId(from.u32()?).item(from.u32()?);
             let dead = take_active(from, &mut positions)?;
             self.dead.insert(item, Box::new(dead));
+        }
+        for ReservedStart { item, .. } in self.starts.reserved.values() {
+            if let Some(state) = self.steps.get_mut(item.step.position()) {
+                state.reserved.insert(item.index);
+            }
         }
         for position in &positions.0 {
             self.shared_positions.add(position);
@@ -230,6 +239,10 @@ impl SavedJob {
         }
         job.import(self.imported, &[]);
         job.correlations = self.correlations;
+        let reserved = self.reserved.into_iter();
+        let reserved = reserved
+            .map(|(start, (item, at))| (start, ReservedStart { item, at: Timestamp::from_nanos(at) }));
+        job.starts.reserved = reserved.collect();
         Ok(job)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -38,6 +39,7 @@ prop_compose! {
             capture,
             grace: Duration::from_nanos(grace),
             secrets,
+            inherited: Arc::default(),
         }
     }
 }
@@ -83,10 +85,10 @@ fn a_claimed_length_allocates_no_memory() {
 #[test]
 fn the_greeting_and_its_refusal_keep_their_bytes() {
     // A keeper of another release must be able to refuse the greeting.
-    assert_eq!(greeting(), [5, 0, 0, 0, 0, 3, 0, 0, 0]);
-    assert_eq!(understood(&[0, 3, 0, 0, 0]), Ok(()));
+    assert_eq!(greeting(), [5, 0, 0, 0, 0, 4, 0, 0, 0]);
+    assert_eq!(understood(&[0, 4, 0, 0, 0]), Ok(()));
     assert_eq!(understood(&[0, 1, 0, 0, 0]), Err(KeeperRefusal::Version));
-    assert_eq!(understood(&[0, 3, 0, 0, 0, 0]), Err(KeeperRefusal::Malformed));
+    assert_eq!(understood(&[0, 4, 0, 0, 0, 0]), Err(KeeperRefusal::Malformed));
     let reasons = [KeeperRefusal::Malformed, KeeperRefusal::Version, KeeperRefusal::Busy];
     for (number, why) in (0..).zip(reasons) {
         let refused = framed_refusal(why);
