@@ -83,7 +83,7 @@ impl JobDriver<'_> {
     /// An attempt that was started before this connection to the keeper, as it is on record.
     fn on_record(&self, start: StartId) -> RecordedAttempt {
         let item = self.job.starts.running.get(&start);
-        let task = item.and_then(|&item| self.task(item).ok()).as_ref().map(ExpectedEnd::of);
+        let task = item.and_then(|&item| self.task(item, self.now()).ok()).as_ref().map(ExpectedEnd::of);
         let active = item.and_then(|&item| self.job.active(item));
         let number = active.map(|active| active.command);
         let command = number.and_then(|number| self.job.plan().command(number));
@@ -120,7 +120,7 @@ impl JobDriver<'_> {
             AttemptFate::Begin => self.begin_again(start),
             AttemptFate::Wait => Ok(()),
             AttemptFate::Ended(end) => {
-                self.attempt_ended(*end);
+                self.attempt_ended(end);
                 Ok(())
             }
         }
