@@ -114,7 +114,7 @@ fn targets(size: u32, cost: &Cost) -> Vec<Target> {
             "the last of a million starts less than 3 s late",
             cost.late[2],
             3.0,
-            "every attempt is decided, recorded, begun and reported by one thread",
+            "one thread decides every attempt and begins it once its start is on the disk",
         ),
         Target {
             words: "none of them lost, none executed again".to_owned(),
