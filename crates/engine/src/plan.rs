@@ -26,6 +26,8 @@ pub struct Plan {
     named: BTreeSet<CommandId>,
     /// Whether a template refers to the results of the map.
     results: bool,
+    /// Whether a template refers to the file of its item.
+    item_files: bool,
     breakers: bool,
     /// By step: the steps that need it.
     needing: Vec<Vec<StepId>>,
@@ -63,6 +65,7 @@ impl Plan {
             outputs: BTreeSet::new(),
             named: BTreeSet::new(),
             results: false,
+            item_files: false,
             breakers: false,
             needing: vec![Vec::new(); workflow.steps.len()],
         };
@@ -99,18 +102,19 @@ impl Plan {
 
     fn note_references(&mut self) {
         let mut named = BTreeSet::new();
-        let mut results = false;
+        let (mut results, mut item_files) = (false, false);
         every_reference(&self.workflow, &mut |reference| match reference.root() {
             Root::Step(name) => {
                 named.insert(name.clone());
             }
+            Root::ItemFile => item_files = true,
             Root::Map => {
                 results |= matches!(reference.path().first(),
                     Some(Segment::Field(field)) if field.starts_with("results"));
             }
             _ => {}
         });
-        self.results = results;
+        (self.results, self.item_files) = (results, item_files);
         let by_name = self.numbered().filter(|(_, command)| named.contains(&command.id));
         let by_name: BTreeSet<CommandId> = by_name.map(|(number, _)| number).collect();
         let is_result = |number: CommandId| {
@@ -243,6 +247,11 @@ impl Plan {
 
     pub const fn wants_results(&self) -> bool {
         self.results
+    }
+
+    /// Whether a command refers to the file of its item.
+    pub const fn wants_item_files(&self) -> bool {
+        self.item_files
     }
 
     /// Whether a command or the input of a map is a program.

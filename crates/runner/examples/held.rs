@@ -1,18 +1,24 @@
 //! Writes a store with a job all of whose items wait: either a breaker holds them, or each has failed once
-//! and its retry is due in an hour. For `bench/run`.
+//! and its retry is due in an hour. For `bench/run`. With `due`, all retries fall due at one instant, soon after
+//! the store is written; then the job is resumed here, and the lateness of its starts is printed.
 //!
-//! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000 held|waiting`
+//! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000 held|waiting|due`
 
 use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde_json::Value;
 use undaunted_engine::breaker::{BreakerAnswer, BreakerFact, BreakerRecord};
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, JobEvent, JobSubmitted, NewItem, Record};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
-use undaunted_policy::{FailureCause, Timestamp};
+use undaunted_policy::{FailureCause, FailureClass, Timestamp};
+use undaunted_runner::embed::{FunctionAttempt, Functions, Runner};
 use undaunted_runner::{breakers, journal};
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
@@ -21,8 +27,13 @@ const HELD: &str = "breaker: {name: api, recovery_timeout: 30d}";
 /// Most are due between 42 and 78 minutes after they failed.
 const WAITING: &str = "retry_config: {attempts: 5, initial_delay: 1h, max_delay: 1d, jitter: true}";
 
-/// A map whose command has this setting.
-fn workflow(setting: &str) -> String {
+const DUE: &str = "retry_config: {attempts: 3, max_retry_after: 1d}";
+
+/// How many items run at a time while they are measured, and so can share a sync.
+const DUE_WIDTH: u32 = 1024;
+
+/// A map with this command and this setting.
+fn workflow(command: &str, setting: &str) -> String {
     format!(
         "
 mode: mapreduce
@@ -30,7 +41,7 @@ map:
   input: items.txt
   max_parallel: 100000000
   agent_template:
-    - shell: 'true'
+    - {command}
       {setting}
 "
     )
@@ -39,19 +50,88 @@ map:
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [folder, number, kind @ ("held" | "waiting")] = arguments.as_slice() else {
-        return Err("held FOLDER NUMBER held|waiting".into());
+    let [folder, number, kind] = arguments.as_slice() else {
+        return Err("held FOLDER NUMBER held|waiting|due".into());
     };
-    let number: u32 = number.parse()?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    let now = Timestamp::ZERO.after(now);
-    let is_held = *kind == "held";
-    let text = workflow(if is_held { HELD } else { WAITING });
-    let store = SqliteStore::open(folder.as_ref())?;
-    let width = if is_held { u32::MAX } else { 1000 };
-    let mut journal = MeasuredJob::begin(&store, (&text, width), number, now)?;
-    let gate = if is_held { open_breaker(&store, &journal.job, now)? } else { BreakerAnswer::NoBreaker };
-    journal.fill(&gate, number)
+    let (folder, number) = (Path::new(folder), number.parse()?);
+    let (shell, failure) = ("shell: 'true'", FailureCause::Exit(1));
+    match *kind {
+        "held" => {
+            let text = workflow(shell, HELD);
+            write(folder, (&text, u32::MAX), number, None)
+        }
+        "waiting" => {
+            let text = workflow(shell, WAITING);
+            write(folder, (&text, 1000), number, Some((failure, None)))
+        }
+        "due" => {
+            let text = workflow("function: item", DUE);
+            // Enough time to write the store.
+            let wait =
+                Duration::from_secs(5).saturating_add(Duration::from_micros(40).saturating_mul(number));
+            let due = wall().saturating_add(wait);
+            let failure = FailureCause::Other(FailureClass::Throttled);
+            write(folder, (&text, DUE_WIDTH), number, Some((failure, Some(due))))?;
+            run(folder, number, due)
+        }
+        _ => Err("the last argument is held, waiting or due".into()),
+    }
+}
+
+fn wall() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// How every item fails, and since 1970, when its retry is due if the target says so.
+type Failed = (FailureCause, Option<Duration>);
+
+/// Writes the store. Items that do not fail are held by a breaker.
+fn write(
+    folder: &Path,
+    submission: (&str, u32),
+    number: u32,
+    failed: Option<Failed>,
+) -> Result<(), Box<dyn Error>> {
+    let now = Timestamp::ZERO.after(wall());
+    let store = SqliteStore::open(folder)?;
+    let mut journal = MeasuredJob::begin(&store, submission, number, now)?;
+    let gate = match failed {
+        Some(_) => BreakerAnswer::NoBreaker,
+        None => open_breaker(&store, &journal.job, now)?,
+    };
+    journal.fill(&gate, number, failed)
+}
+
+/// Resumes the job and prints how late its items started. Every item must start once.
+fn run(folder: &Path, number: u32, due: Duration) -> Result<(), Box<dyn Error>> {
+    let late: Arc<[AtomicU64]> = (0..number).map(|_| AtomicU64::new(0)).collect();
+    let times = Arc::clone(&late);
+    let functions = Functions::new().with("item", move |attempt: FunctionAttempt| {
+        let late = u64::try_from(wall().saturating_sub(due).as_nanos()).unwrap_or(u64::MAX);
+        let index = attempt.item().strip_prefix("item-").and_then(|index| index.parse::<usize>().ok());
+        if let Some(time) = index.and_then(|index| times.get(index)) {
+            time.fetch_add(late.max(1), Ordering::Relaxed);
+        }
+        async { Ok(Value::Null) }
+    });
+    let runner = Runner::open(folder, functions)?;
+    let job = runner.resume("measured")?;
+    let left = due.saturating_sub(wall());
+    if left.is_zero() {
+        return Err("the retries fell due before the store was written".into());
+    }
+    println!("they are due in {:.1} s", left.as_secs_f64());
+    let attempts = job.wait()?.report().attempts;
+    let mut late: Vec<Duration> =
+        late.iter().map(|time| Duration::from_nanos(time.load(Ordering::Relaxed))).collect();
+    late.sort();
+    let missing = late.iter().take_while(|late| late.is_zero()).count();
+    let last = late.len().saturating_sub(1);
+    let [median, most, last] = [last / 2, last.saturating_sub(last / 100), last]
+        .map(|place| late.get(place).copied().unwrap_or_default().as_secs_f64());
+    println!("late: median {median:.2} s, 99 % {most:.2} s, last {last:.2} s");
+    println!("{missing} lost, {attempts} attempts of {number} items");
+    Ok(())
 }
 
 /// Opens the breaker, and returns its answer from then on.
@@ -115,16 +195,21 @@ impl<'s> MeasuredJob<'s> {
     }
 
     /// Starts every item, and has it fail unless it is held.
-    fn fill(&mut self, gate: &BreakerAnswer, number: u32) -> Result<(), Box<dyn Error>> {
-        let fails = *gate == BreakerAnswer::NoBreaker;
+    fn fill(
+        &mut self,
+        gate: &BreakerAnswer,
+        number: u32,
+        failed: Option<Failed>,
+    ) -> Result<(), Box<dyn Error>> {
         let mut batch = Vec::new();
         for item in 0..number {
             let start = Input::Start { item: StepId(0).item(item), refused: None, gate: gate.clone() };
             batch.extend(react(&mut self.job, &start, self.now).records);
-            if fails {
+            if let Some((failure, due)) = failed {
                 let end = Input::Ended(Box::new(AttemptEnd {
                     start: StartId(u64::from(item) + 1),
-                    failure: Some(FailureCause::Exit(1)),
+                    failure: Some(failure),
+                    retry_after: due.map(|due| Timestamp::ZERO.after(due).since(self.now)),
                     took: Duration::from_millis(3),
                     error: "no answer from the other side".to_owned(),
                     ..AttemptEnd::default()

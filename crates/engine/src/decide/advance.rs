@@ -28,19 +28,31 @@ pub struct Reaction {
 
 /// Decides an input and everything that follows from it.
 pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
+    let mut records = Vec::new();
+    let reports = react_into(job, input, now, &mut records);
+    Reaction { records, reports }
+}
+
+/// As [`react`], but adds the records to those of earlier inputs.
+pub fn react_into(
+    job: &mut Job,
+    input: &Input,
+    now: Timestamp,
+    records: &mut Vec<Record>,
+) -> Vec<BreakerReport> {
     let mut events = decide(job, input, now);
     // Only `Woke` lets deadlines pass. After a resume, results that arrived during the downtime count first,
     // however late they are.
     let time = if *input == Input::Woke { now } else { Timestamp::ZERO };
-    let mut reaction = Reaction::default();
+    let mut reports = Vec::new();
     loop {
         let mut changed = None;
         for event in events.drain(..) {
             changed = late::changed_step(&event).or(changed);
             let record = Record { at: now, event };
-            reaction.reports.extend(job.report_of(&record));
+            reports.extend(job.report_of(&record));
             job.apply(&record);
-            reaction.records.push(record);
+            records.push(record);
         }
         // Also after an input without events: a job that was just submitted must start.
         events = changed.map_or_else(Vec::new, |step| late::follow(job, step));
@@ -48,7 +60,7 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
             events = advance(job, time);
         }
         if events.is_empty() {
-            return reaction;
+            return reports;
         }
     }
 }
@@ -131,6 +143,10 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
         let tolerance = &map.tolerance;
         if tolerance.exceeded(state.settled().into(), failed.into()) {
             return vec![Event::Job(JobEvent::Stopping { reason: Reason::Tolerance })];
+        }
+        // Asked after every item: without `best_effort` no rule applies before all have reported.
+        if !map.completion.best_effort && state.settled() < state.items.len() {
+            return Vec::new();
         }
         let completion = reached(step, state, &map.completion, now);
         if map.completion.best_effort || completion.is_some() {

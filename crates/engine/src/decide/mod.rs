@@ -20,7 +20,7 @@ mod start;
 mod update;
 mod words;
 
-pub use advance::{Reaction, advance, react};
+pub use advance::{Reaction, advance, react, react_into};
 pub use input::decide;
 pub(crate) use resume::{expired, expired_in_words, left_at};
 pub use words::describe_cause;

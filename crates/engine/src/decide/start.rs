@@ -1,6 +1,6 @@
 //! Starts the attempt of a ready item, unless a deadline, a breaker or the job's stage forbids it.
 
-use undaunted_policy::{Reason, RuleAction, Timestamp};
+use undaunted_policy::{Reason, RuleAction};
 
 use super::draft::EventDraft;
 use super::fail::{Stop, stop_unless_repeated};
@@ -24,7 +24,7 @@ pub(super) fn start(draft: &mut EventDraft<'_>, item: ItemId, refused: Option<&s
     let active = match job.item(item) {
         Some(ItemState::Pending) if is_next(job, item) => {
             let Some(first) = job.plan().first(item.step) else { return };
-            fresh = ActiveItem::new(first, Timestamp::ZERO);
+            fresh = job.shared_positions.fresh_item(first);
             &fresh
         }
         Some(ItemState::Active(active)) if active.is_ready(draft.now) => active,
@@ -49,8 +49,8 @@ pub(super) fn start(draft: &mut EventDraft<'_>, item: ItemId, refused: Option<&s
 }
 
 fn has_room(job: &Job, item: ItemId) -> bool {
-    let mut busy = job.busy_steps().filter(|(number, _)| *number == item.step);
-    let room = busy.any(|(_, state)| job.free_slots(item.step, state) > 0);
+    let state = job.step(item.step).filter(|_| job.is_busy_step(item.step));
+    let room = state.is_some_and(|state| job.free_slots(item.step, state) > 0);
     room && job.end_reason(item).is_none()
 }
 

@@ -20,6 +20,7 @@ use crate::event::{
 };
 use crate::id::{CommandId, ItemId, StartId, StepId};
 use crate::mutant::{self, Mutant};
+use crate::plan::Successor;
 use crate::workflow::{MaxParallel, StepWork};
 
 /// How many bytes of an unshared error an item keeps.
@@ -281,10 +282,13 @@ impl Job {
             self.starts.limits.insert(started.start, limit);
         }
         let handled = self.plan.handled_by(of.command);
-        if let Some(active) = self.active_mut(item) {
-            active.attempts = of.attempt.0;
-            let frame = active.frames.iter_mut().rfind(|frame| Some(frame.command) == handled);
-            if let Some(frame) = frame {
+        let step = self.steps.get_mut(of.step.position());
+        if let Some(active) = step.and_then(|step| step.items.active_mut(of.index)) {
+            self.shared_positions.start(active, of.attempt.0);
+            // Only the command of a handler changes more of its position, which may be shared.
+            if handled.is_some()
+                && let Some(frame) = active.frames.iter_mut().rfind(|frame| Some(frame.command) == handled)
+            {
                 frame.handled.get_or_insert_default().insert(of.command, of.attempt.0);
             }
             active.activity = Activity::Running(started.start);
@@ -315,7 +319,10 @@ impl Job {
             let frame = active.frames.pop();
             self.note_recovery(frame);
         }
-        if let Some(output) = &succeeded.output {
+        // An item that ends with this success has no command left that could refer to the output.
+        let ends =
+            self.plan.is_map(item.step) && self.plan.after_success(succeeded.of.command) == Successor::Item;
+        if let Some(output) = succeeded.output.as_ref().filter(|_| !ends) {
             self.note_output(succeeded.of, true, output);
         }
         self.turn_to_next(item, succeeded.next);
@@ -438,11 +445,13 @@ impl Job {
     }
 
     pub(super) fn activate(&mut self, item: ItemId, command: CommandId) {
-        if let Some(step) = self.step_mut(item.step)
+        if let Some(step) = self.steps.get_mut(item.step.position())
             && step.items.get(item.index) == Some(ItemState::Pending)
         {
-            let mut active = ActiveItem::new(command, Timestamp::ZERO);
-            active.round = active.round.saturating_add(step.again);
+            let mut active = self.shared_positions.begin_item(command);
+            if step.again > 0 {
+                active.round = active.round.saturating_add(step.again);
+            }
             step.items.begin(item.index, active);
             if item.index > step.cursor {
                 // The starts of the items before it are reserved, and may be withdrawn.

@@ -119,6 +119,9 @@ impl Job {
         } else {
             return None;
         };
+        if self.starts.passes.is_empty() {
+            return None;
+        }
         let Activity::Running(start) = self.active(of.item())?.activity else { return None };
         let (breaker, ticket) = self.starts.passes.get(&start)?;
         // An attempt that its own job ended says nothing about the target.

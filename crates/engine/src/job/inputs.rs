@@ -129,7 +129,19 @@ impl<'a> InputBytes<'a> {
         Some((identity, self.bytes(length)?))
     }
 
+    #[inline]
     fn length(&mut self) -> Option<usize> {
+        // Most texts are short.
+        if let Some((&byte, rest)) = self.0.split_first()
+            && byte < 0x80
+        {
+            self.0 = rest;
+            return Some(byte.into());
+        }
+        self.long_length()
+    }
+
+    fn long_length(&mut self) -> Option<usize> {
         let (mut length, mut shift) = (0_usize, 0_u32);
         loop {
             let (byte, rest) = self.0.split_first()?;

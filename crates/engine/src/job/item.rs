@@ -119,14 +119,17 @@ stored! {
 
 impl ActiveItem {
     pub(crate) fn new(command: CommandId, due: Timestamp) -> Self {
-        let position = ItemPosition { command, round: 1, ..ItemPosition::default() };
+        Self::at(Arc::new(ItemPosition { command, round: 1, ..ItemPosition::default() }), due)
+    }
+
+    pub(super) const fn at(position: Arc<ItemPosition>, due: Timestamp) -> Self {
         Self {
             activity: Activity::Waiting(due),
             began: CompactOption::NONE,
             expires: CompactOption::NONE,
             spent: 0,
             previous: CompactOption::NONE,
-            position: Arc::new(position),
+            position,
         }
     }
 

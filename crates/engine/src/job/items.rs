@@ -128,6 +128,11 @@ impl Items {
         }
     }
 
+    /// Its name, and its value as JSON.
+    pub(crate) fn texts(&self, item: u32) -> Option<(&str, &str)> {
+        self.inputs.get(index(item))
+    }
+
     pub fn identity(&self, item: u32) -> &str {
         self.inputs.get(index(item)).unwrap_or_default().0
     }

@@ -282,6 +282,12 @@ impl Job {
         self.open_steps().filter(move |(_, state)| running(state)).chain(left)
     }
 
+    /// Whether a step is one of [`Self::busy_steps`].
+    pub(crate) fn is_busy_step(&self, step: StepId) -> bool {
+        let is_running = || self.step(step).is_some_and(|state| state.stage == StepStage::Running);
+        (self.open.steps.contains(&step) && is_running()) || self.open.left.contains(&step)
+    }
+
     pub(crate) fn may_begin(&self, step: StepId) -> bool {
         if self.workflow().flow.is_some() {
             return readiness(self, step) != Readiness::Waits;

@@ -70,10 +70,9 @@ impl Job {
             move |(from, allowed): (Timestamp, _)| (from.after(allowed), TimeLimit::new(kind, allowed))
         };
         // A handler may clean up after an item whose deadline has passed.
-        let is_handler = self.plan.handled_by(command).is_some();
-        let of_item = self.item_limit(step).filter(|_| !is_handler);
+        let of_item = self.item_limit(step).filter(|_| self.plan.handled_by(command).is_none());
         let of_item = began.zip(of_item).map(of(TimeLimitKind::ItemTimeout));
-        let of_job = self.deadline().zip(self.workflow().deadline);
+        let of_job = self.workflow().deadline.and_then(|allowed| Some((self.deadline()?, allowed)));
         let of_job = of_job.map(|(end, allowed)| (end, TimeLimit::new(TimeLimitKind::Deadline, allowed)));
         of_item.into_iter().chain(of_job)
     }

@@ -152,7 +152,7 @@ fn a_record_that_starts_what_it_may_not_breaks_a_law() {
     let staged = |stage| Job { stage, ..running() };
     let start = |item, command, attempt, number| started(of(item, command, attempt), StartId(number));
     let (ended, stopping) = (JobStage::Completed, JobStage::Stopping(Reason::Cancelled));
-    for (law, job, event) in [
+    for (law, job, event) in vec![
         ("a job that has ended does not change", staged(ended), start(0, 0, 1, 1)),
         ("a job that has ended does not change", staged(ended), Event::Job(JobEvent::Suspended)),
         ("nothing starts in a job that does not run", staged(stopping), start(1, 0, 1, 2)),

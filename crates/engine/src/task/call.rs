@@ -140,13 +140,16 @@ pub(super) fn function_call(
     function: &FunctionAction,
 ) -> Result<FunctionCall, ValueError> {
     let (job, of) = (values.job, values.of);
+    // Found together: that takes half the time.
+    let texts = job.step(of.step).and_then(|state| state.items.texts(of.index));
+    let (item, value) = texts.unwrap_or_else(|| (job.identity(of.item()), job.value(of.item())));
     Ok(FunctionCall {
         name: function.name.clone(),
         input: match &function.with {
             Some(with) => with.render(values)?.to_string(),
-            None => job.value(of.item()).to_owned(),
+            None => value.to_owned(),
         },
-        item: job.identity(of.item()).to_owned(),
+        item: item.to_owned(),
         attempt: of.attempt.0,
         receipt_token: values.receipt_token(),
     })

@@ -1,7 +1,7 @@
 //! Decisions: committing their records, and carrying out the effects of records that are on disk.
 
 use undaunted_engine::breaker::BreakerReport;
-use undaunted_engine::decide::react;
+use undaunted_engine::decide::react_into;
 use undaunted_engine::effect::{Effect, wanted_by};
 use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::input::Input;
@@ -9,7 +9,7 @@ use undaunted_engine::job::Job;
 use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::task::{InputTask, Task, TaskWork, ValueFiles, input_task, receipt_token};
 use undaunted_engine::workflow::Action;
-use undaunted_policy::{FailureCause, FailureClass};
+use undaunted_policy::{FailureCause, FailureClass, Timestamp};
 use undaunted_store::{Append, Version};
 
 use super::job_journal::SnapshotOccasion;
@@ -20,20 +20,27 @@ use crate::{ExecutorMessage, failpoint};
 impl JobDriver<'_> {
     /// Gives the job an input; the records that follow go with the next batch.
     pub(super) fn decide(&mut self, input: &Input) {
-        let now = self.now();
-        let reaction = react(&mut self.job, input, now);
+        self.decide_at(input, self.now());
+    }
+
+    /// As [`Self::decide`], for a caller that has read the clock.
+    pub(super) fn decide_at(&mut self, input: &Input, now: Timestamp) {
+        let records = &mut self.journal.pending.records;
+        let before = records.len();
+        let reports = react_into(&mut self.job, input, now, records);
         if mutant::is(Mutant::ActsBeforeCommit) {
-            for effect in reaction.records.iter().filter_map(wanted_by) {
+            let decided = records.get(before..).unwrap_or_default();
+            let effects: Vec<Effect> = decided.iter().filter_map(wanted_by).collect();
+            for effect in effects {
                 drop(self.act(effect));
             }
         }
-        self.journal.pending.records.extend(reaction.records);
-        if !reaction.reports.is_empty() {
+        if !reports.is_empty() {
             let mut cache = self.breakers.borrow_mut();
-            cache.report(&self.job, &reaction.reports);
-            let names = reaction.reports.iter().map(BreakerReport::breaker).cloned();
+            cache.report(&self.job, &reports);
+            let names = reports.iter().map(BreakerReport::breaker).cloned();
             self.journal.pending.breakers.extend(names);
-            self.journal.pending.ends_probe |= reaction.reports.iter().any(BreakerReport::ends_probe);
+            self.journal.pending.ends_probe |= reports.iter().any(BreakerReport::ends_probe);
         }
     }
 
@@ -149,7 +156,7 @@ impl JobDriver<'_> {
             job.starts.accepted.contains_key(&start).then(|| failed(start, FailureCause::Interrupted, error))
         });
         if let Some(end) = end {
-            self.attempt_ended(end);
+            self.attempt_ended(Box::new(end));
         }
     }
 
@@ -174,7 +181,7 @@ impl JobDriver<'_> {
                 self.read_outputs();
                 return Ok(());
             }
-            None => self.task(item),
+            None => self.task(item, self.now()),
         };
         match prepared {
             Ok(task) => {
@@ -192,7 +199,7 @@ impl JobDriver<'_> {
     /// Ends an attempt on record as started that must not begin. A sub-flow that an earlier process has begun
     /// for it is cancelled first.
     fn end_unbegun(&mut self, start: StartId, item: ItemId) {
-        let task = self.starter.take(start).map_or_else(|| self.task(item), Ok);
+        let task = self.starter.take(start).map_or_else(|| self.task(item, self.now()), Ok);
         if let Ok(Task { work: TaskWork::Flow(flow), .. }) = task {
             return self.executors.sub_flows.abandon_unbegun(start, flow);
         }

@@ -89,6 +89,7 @@ impl JobDriver<'_> {
                 self.act(effect)?;
             }
         }
+        self.journal.reuse(batch.records);
         if reads {
             for effect in effect::wanted_inputs(&self.job) {
                 self.act(effect)?;
@@ -115,7 +116,7 @@ impl JobDriver<'_> {
                     // Its item starts later.
                 } else if self.is_unwanted(start) {
                     let error = "cancelled before it began";
-                    self.attempt_ended(failed(start, FailureCause::Interrupted, error));
+                    self.attempt_ended(Box::new(failed(start, FailureCause::Interrupted, error)));
                 } else {
                     self.context.shutdown.leave_unbegun(start);
                 }
@@ -125,7 +126,7 @@ impl JobDriver<'_> {
                 self.executors.of(action).accepted(start);
                 self.decide(&Input::Accepted { start });
             }
-            ExecutorMessage::Ended(end) => self.attempt_ended(*end),
+            ExecutorMessage::Ended(end) => self.attempt_ended(end),
             ExecutorMessage::Items { step, items } => {
                 self.items_read(step, &of_items(step, items));
             }
@@ -144,7 +145,7 @@ impl JobDriver<'_> {
         place.map_or_else(|| self.job.is_stopping().is_some(), |item| self.job.ends(*item))
     }
 
-    pub(super) fn attempt_ended(&mut self, end: AttemptEnd) {
+    pub(super) fn attempt_ended(&mut self, end: Box<AttemptEnd>) {
         let start = end.start;
         self.begun(start, None);
         self.journal.pending.ended.push(start);
@@ -160,7 +161,7 @@ impl JobDriver<'_> {
             }
             return;
         }
-        self.decide(&Input::Ended(Box::new(end)));
+        self.decide(&Input::Ended(end));
         // No record is written for an end that is on record already, or is being written.
         if self.journal.pending.records.is_empty() {
             self.journal.pending.ended.pop();
@@ -267,7 +268,8 @@ impl JobDriver<'_> {
                     Ok(output) => (Some(output), None, String::new()),
                     Err(error) => (None, Some(FailureCause::Refused), error),
                 };
-                self.attempt_ended(AttemptEnd { start, output, failure, error, ..AttemptEnd::default() });
+                let end = AttemptEnd { start, output, failure, error, ..AttemptEnd::default() };
+                self.attempt_ended(Box::new(end));
             }
             TokenStatus::Waiting(item) => self.decide(&Input::ResultArrived { item, result }),
             TokenStatus::Late(item) => self.decide(&Input::Late { item, result }),

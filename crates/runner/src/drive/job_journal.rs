@@ -22,6 +22,8 @@ pub(super) struct JobJournal {
     pub(super) pending: JournalBatch,
     /// Submitted, and not known to be on disk; oldest first.
     batches: VecDeque<JournalBatch>,
+    /// The room that the records of an earlier batch took, for those of the next one.
+    room: Vec<Record>,
     /// Requests that the job has handled, and that the store may still report.
     seen_requests: BTreeSet<RequestId>,
     pub(super) saving: SnapshotSchedule,
@@ -80,6 +82,7 @@ impl JobJournal {
             version,
             pending: JournalBatch::default(),
             batches: VecDeque::new(),
+            room: Vec::new(),
             seen_requests: BTreeSet::new(),
             saving,
         }
@@ -111,12 +114,25 @@ impl JobJournal {
         if self.pending.records.is_empty() {
             return None;
         }
-        let mut batch = std::mem::take(&mut self.pending);
+        let records = std::mem::take(&mut self.room);
+        let next = JournalBatch { records, ..JournalBatch::default() };
+        let mut batch = std::mem::replace(&mut self.pending, next);
         batch.after = self.version;
         let append = batch.append(&self.claim);
         self.saving.last = append.records.last().cloned().unwrap_or_default();
         self.version = batch.reached();
         Some((batch, append))
+    }
+
+    /// Keeps the room of records that were handled while more are being written, so that a burst does not make
+    /// each batch grow anew. A job that waits keeps nothing.
+    pub(super) fn reuse(&mut self, mut records: Vec<Record>) {
+        records.clear();
+        if self.is_written() {
+            (self.room, self.pending.records) = (Vec::new(), Vec::new());
+        } else if records.capacity() > self.room.capacity() {
+            self.room = records;
+        }
     }
 
     pub(super) fn track(&mut self, batch: JournalBatch) {
@@ -284,5 +300,47 @@ impl JobDriver<'_> {
             // Without a snapshot, recovery only takes longer.
             drop(self.context.services.store.save_snapshot(of, at, bytes));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use undaunted_engine::event::{Event, JobEvent};
+    use undaunted_policy::Timestamp;
+    use undaunted_store::{AggregateId, Epoch};
+
+    use super::*;
+
+    fn journal() -> JobJournal {
+        let aggregate = AggregateId::new("job", "a").unwrap();
+        let claim = Claim { aggregate, epoch: Epoch(1), version: Version::EMPTY };
+        let saving =
+            SnapshotSchedule { at: Version::EMPTY, bytes: 0, last: Vec::new(), under_way: Arc::default() };
+        JobJournal::new(claim, Version::EMPTY, saving)
+    }
+
+    fn submit(journal: &mut JobJournal, records: usize) {
+        let record = Record { at: Timestamp::ZERO, event: Event::Job(JobEvent::Suspended) };
+        journal.pending.records.extend(std::iter::repeat_n(record, records));
+        let (batch, _) = journal.close().unwrap();
+        journal.track(batch);
+    }
+
+    fn stored(journal: &mut JobJournal, reached: u64) {
+        for (batch, _) in journal.answered(Version(reached), Ok(Vec::new())).unwrap() {
+            journal.reuse(batch.records);
+        }
+    }
+
+    #[test]
+    fn the_batches_of_a_burst_share_room_and_a_job_that_waits_keeps_none() {
+        let mut journal = journal();
+        submit(&mut journal, 100);
+        submit(&mut journal, 10);
+        stored(&mut journal, 100);
+        submit(&mut journal, 1);
+        assert!(journal.pending.records.capacity() >= 100);
+        stored(&mut journal, 111);
+        assert_eq!((journal.room.capacity(), journal.pending.records.capacity()), (0, 0));
     }
 }

@@ -90,7 +90,7 @@ impl JobDriver<'_> {
     fn on_record(&self, start: StartId) -> RecordedAttempt {
         let reserved = self.job.starts.reserved.get(&start).map(|it| &it.item);
         let item = self.job.starts.running.get(&start).or(reserved);
-        let task = item.and_then(|&item| self.task(item).ok()).as_ref().map(ExpectedEnd::of);
+        let task = item.and_then(|&item| self.task(item, self.now()).ok()).as_ref().map(ExpectedEnd::of);
         let active = item.and_then(|&item| self.job.active(item));
         let number = active.map(|active| active.command);
         let number = number.or_else(|| self.job.plan().first(item?.step));
@@ -133,7 +133,7 @@ impl JobDriver<'_> {
                 Ok(())
             }
             AttemptFate::Ended(end) => {
-                self.attempt_ended(*end);
+                self.attempt_ended(end);
                 Ok(())
             }
         }

@@ -32,11 +32,12 @@ impl JobDriver<'_> {
         if self.withdrawal.is_under_way || self.withdrawal.is_wanted() {
             return;
         }
-        for item in self.job.reservable(self.now()) {
+        let now = self.now();
+        for item in self.job.reservable(now) {
             // A command that cannot be built fails when a slot is free.
-            let Ok(task) = self.task(item) else { return };
+            let Ok(task) = self.task(item, now) else { return };
             let before = self.journal.pending.records.len();
-            self.decide(&Input::Reserve { item });
+            self.decide_at(&Input::Reserve { item }, now);
             let records = self.journal.pending.records.get(before..).unwrap_or_default();
             let start = records.iter().find_map(|record| match &record.event {
                 Event::Item(ItemEvent::StartReserved(reserved)) => Some(reserved.start),

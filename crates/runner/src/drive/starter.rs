@@ -1,7 +1,9 @@
 //! Starting attempts, if their breakers admit them: they are prepared before the start is recorded, and begin
 //! when the record is on disk.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +25,8 @@ pub(super) struct Starter {
     pub(super) rate: StartRate,
     /// When `fill` last looked for ready items.
     filled_at: Timestamp,
-    /// Tasks whose start is not on disk yet.
-    prepared: BTreeMap<StartId, Task>,
+    /// Tasks whose start is not on disk yet, in the order of their starts.
+    prepared: VecDeque<(StartId, Task)>,
     /// The results of the map, once a command needs them.
     pub(super) results: Option<Value>,
     /// Whether the results are being read.
@@ -46,13 +48,14 @@ impl Starter {
         self.is_outdated = self.is_reading;
     }
 
-    /// Keeps the task of a start until that is on disk.
+    /// Keeps the task of a start, the latest so far, until that is on disk.
     pub(super) fn prepare(&mut self, start: StartId, task: Task) {
-        self.prepared.insert(start, task);
+        self.prepared.push_back((start, task));
     }
 
     pub(super) fn take(&mut self, start: StartId) -> Option<Task> {
-        self.prepared.remove(&start)
+        let place = self.prepared.binary_search_by_key(&start, |(of, _)| *of).ok()?;
+        self.prepared.remove(place).map(|(_, task)| task)
     }
 }
 
@@ -71,10 +74,11 @@ impl StartRate {
     }
 
     /// Whether an attempt may start now; if so, it counts as started.
-    pub(super) fn allows(&mut self, pace: Option<StartPace>, uptime: Duration) -> bool {
+    pub(super) fn allows(&mut self, pace: Option<StartPace>, uptime: impl FnOnce() -> Duration) -> bool {
         let Some(pace) = pace else {
             return true;
         };
+        let uptime = uptime();
         if uptime < self.next {
             return false;
         }
@@ -87,6 +91,10 @@ impl StartRate {
         pace?;
         Some(self.next.saturating_sub(uptime))
     }
+}
+
+fn named(path: Option<&PathBuf>) -> Cow<'_, str> {
+    path.map(|path| path.to_string_lossy()).unwrap_or_default()
 }
 
 impl JobDriver<'_> {
@@ -105,9 +113,9 @@ impl JobDriver<'_> {
             let ready = self.ready(self.starter.filled_at);
             let before = self.journal.pending.records.len();
             for item in ready {
-                let uptime = self.context.services.machine.uptime();
+                let machine = &self.context.services.machine;
                 if self.awaits_results(item.step)
-                    || !self.starter.rate.allows(self.job.starts.pace, uptime)
+                    || !self.starter.rate.allows(self.job.starts.pace, || machine.uptime())
                     || !self.start(item)?
                 {
                     return Ok(());
@@ -122,7 +130,8 @@ impl JobDriver<'_> {
 
     /// Starts the next attempt of an item. False if that has to wait for the store.
     fn start(&mut self, item: ItemId) -> Result<bool, DriveError> {
-        let task = self.task(item);
+        let now = self.now();
+        let task = self.task(item, now);
         let prepared = task.and_then(|task| {
             let breaker = self.breaker_for(item, &task)?;
             Ok((task, breaker))
@@ -140,7 +149,7 @@ impl JobDriver<'_> {
         };
         let refused = prepared.as_ref().err().cloned();
         let before = self.journal.pending.records.len();
-        self.decide(&Input::Start { item, refused, gate });
+        self.decide_at(&Input::Start { item, refused, gate }, now);
         let records = &self.journal.pending.records;
         let begun = records.get(before..).unwrap_or_default().iter().find_map(effect::wanted_by);
         if let (Some(Effect::Begin { start, .. }), Ok((task, _))) = (begun, prepared) {
@@ -149,17 +158,19 @@ impl JobDriver<'_> {
         Ok(true)
     }
 
-    pub(super) fn task(&self, item: ItemId) -> Result<Task, String> {
-        let item_file = self.context.folder.item(item);
-        let results_file = self.context.folder.results();
+    pub(super) fn task(&self, item: ItemId, now: Timestamp) -> Result<Task, String> {
+        let (plan, folder) = (self.job.plan(), &self.context.folder);
+        // Few workflows refer to files.
+        let item_file = plan.wants_item_files().then(|| folder.item(item));
+        let results_file = plan.wants_results().then(|| folder.results());
         let files = ValueFiles {
-            item: &item_file.to_string_lossy(),
+            item: &named(item_file.as_ref()),
             results: self.starter.results.as_ref(),
-            results_file: &results_file.to_string_lossy(),
+            results_file: &named(results_file.as_ref()),
             secrets: self.context.secrets.values(),
             webhooks: &self.context.webhooks,
         };
-        match task(&self.job, item, files, self.now()) {
+        match task(&self.job, item, files, now) {
             Ok(Some(task)) => Ok(task),
             Ok(None) => Err("this release cannot run the command".to_owned()),
             Err(error) => Err(format!("{error} ({})", error.help())),

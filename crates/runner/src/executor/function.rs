@@ -182,7 +182,8 @@ async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd
     let secrets = order.secrets;
     let called = call(function, order.call);
     let outcome = match order.timeout {
-        Some(timeout) => tokio::time::timeout(timeout, called).await,
+        // A timer is large and rare, so it is not part of every future.
+        Some(timeout) => Box::pin(tokio::time::timeout(timeout, called)).await,
         None => Ok(called.await),
     };
     let outcome = match outcome {
