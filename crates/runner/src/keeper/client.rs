@@ -5,11 +5,9 @@
 //! and the next keeper reports the fates of all commands.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, PipeReader, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -20,12 +18,14 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::socket_peercred;
 use undaunted_engine::event::codec::read;
 
-use super::message::{greeting, refusal};
+use super::message::{framed_folder, greeting, refusal};
 use super::serve::LOCKED;
 use super::{CommandSpec, KeeperFrame, KeeperRefusal, KeeperReply, KeeperRequest, framed, next_frame};
 use crate::process::{VARIABLE, random_name};
+use crate::spool::{SpoolHeader, complaints};
 use crate::{
-    CommandExit, CommandFate, ProcessMark, RecoveredSpool, RunningCommand, Spool, SpoolError, failpoint,
+    CommandExit, CommandFate, ProcessMark, RecoveredSpool, RunningCommand, Spool, SpoolError, SpoolLog,
+    failpoint,
 };
 
 #[derive(Debug)]
@@ -92,19 +92,30 @@ impl KeeperClient {
             spool,
             pid,
         };
-        let reader = std::thread::Builder::new().name("keeper".to_owned());
-        reader.spawn(move || {
-            loop {
-                let event = next_event(&mut reading);
-                let is_last = event == KeeperEvent::Gone;
-                if !on_event(&event_spool, event) || is_last {
-                    break;
-                }
-            }
-            // If the keeper dies before this process, it has to be reaped.
-            child.map(|mut child| child.wait())
-        })?;
+        read_events(child, move || pass_events(&mut reading, |event| on_event(&event_spool, event)))?;
         Ok((keeper, recovered))
+    }
+
+    /// Uses the keeper of a new job before it has answered: its spool knows of no attempt, so there is nothing to
+    /// wait for, and it handles requests when it is ready. If it turns out otherwise, it counts as gone.
+    fn ahead(
+        launched: LaunchedKeeper,
+        on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
+    ) -> io::Result<(Self, RecoveredSpool)> {
+        let LaunchedKeeper { spool, stream, child, .. } = launched;
+        let pid = i32::try_from(child.id()).unwrap_or_default();
+        let keeper = Self { stream: stream.try_clone()?, events: channel().1, spool, pid };
+        let spool = keeper.spool.clone();
+        let mut stream = BufReader::new(stream);
+        read_events(Some(child), move || {
+            let recovered = read_recovered(&mut stream);
+            if recovered.is_ok_and(|(_, recovered)| recovered == RecoveredSpool::default()) {
+                pass_events(&mut stream, |event| on_event(&spool, event));
+            } else {
+                on_event(&spool, KeeperEvent::Gone);
+            }
+        })?;
+        Ok((keeper, RecoveredSpool::default()))
     }
 
     /// Runs a command, whose start must be on record. A refusal is reported as an event; the only error is a
@@ -170,6 +181,27 @@ impl KeeperClient {
     }
 }
 
+/// Reads events in a thread. If the keeper dies before this process, it has to be reaped.
+fn read_events(child: Option<Child>, read: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let reader = std::thread::Builder::new().name("keeper".to_owned());
+    let work = move || {
+        read();
+        child.map(|mut child| child.wait())
+    };
+    reader.spawn(work).map(drop)
+}
+
+/// Passes events until the last one, or until `on_event` returns false.
+fn pass_events(reading: &mut impl Read, on_event: impl Fn(KeeperEvent) -> bool) {
+    loop {
+        let event = next_event(reading);
+        let is_last = event == KeeperEvent::Gone;
+        if !on_event(event) || is_last {
+            break;
+        }
+    }
+}
+
 fn next_event(reading: &mut impl Read) -> KeeperEvent {
     loop {
         return match next_reply(reading) {
@@ -228,10 +260,11 @@ impl KeeperClient {
         launched: Option<LaunchedKeeper>,
         on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
     ) -> Result<(Self, RecoveredSpool), KeeperError> {
-        let (spool, mut greeting) = match launched {
-            Some(launched) => (launched.spool.clone(), launched.wait_for_greeting()?),
-            None => (Spool::open(folder)?, None),
-        };
+        if let Some(launched) = launched {
+            return Self::ahead(launched, on_event).map_err(KeeperError::Silent);
+        }
+        let spool = Spool::open(folder)?;
+        let mut greeting = None;
         let until = Instant::now().checked_add(TRYING);
         loop {
             if let Some(greeting) = greeting {
@@ -247,7 +280,7 @@ impl KeeperClient {
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(KeeperError::Silent(failed));
             }
-            greeting = LaunchedKeeper::of(binary, args, spool.clone())?.wait_for_greeting()?;
+            greeting = LaunchedKeeper::begin(binary, args, spool.clone())?.wait_for_greeting()?;
             if greeting.is_none() {
                 std::thread::sleep(PAUSE);
             }
@@ -312,49 +345,82 @@ pub(crate) fn next_reply(stream: &mut impl Read) -> io::Result<KeeperReply> {
     }
 }
 
-/// A keeper that was started ahead of its first use, since starting it takes longer than most of what an engine does
-/// meanwhile: only `wait_for_greeting` waits. It exits if this is dropped.
+/// A keeper without a spool, started ahead of its use, since starting it takes longer than most of what an engine
+/// does meanwhile. It exits if this is dropped.
 #[derive(Debug)]
-pub struct LaunchedKeeper {
-    pub(super) spool: Spool,
+pub struct WaitingKeeper {
+    name: String,
     child: Child,
     stream: UnixStream,
+    /// Its stdout, and its stderr until it has opened its spool.
+    output: PipeReader,
+}
+
+impl WaitingKeeper {
+    /// Starts `binary` with `args`, which is to call [`folder_from_engine`](super::folder_from_engine) and
+    /// [`main`](super::main).
+    pub fn start(binary: &Path, args: &[OsString]) -> Result<Self, KeeperError> {
+        Self::with_folder(binary, args, None)
+    }
+
+    /// The folder is the last argument.
+    fn with_folder(binary: &Path, args: &[OsString], folder: Option<&Path>) -> Result<Self, KeeperError> {
+        let start = |source| KeeperError::Start { program: binary.display().to_string(), source };
+        let name = random_name().map_err(start)?;
+        let mark = ProcessMark { keeper: name.clone(), id: None };
+        let (stream, theirs) = UnixStream::pair().map_err(start)?;
+        let (output, written) = io::pipe().map_err(start)?;
+        let child = Command::new(binary)
+            .args(args)
+            .args(folder)
+            .env(VARIABLE, mark.after(std::env::var_os(VARIABLE).as_deref()))
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(written.try_clone().map_err(start)?)
+            .stderr(written)
+            .spawn()
+            .map_err(start)?;
+        Ok(Self { name, child, stream, output })
+    }
+
+    /// Makes it the keeper of a job that is not submitted yet. Fails if the folder has a log of attempts.
+    pub fn begin(self, folder: &Path) -> Result<LaunchedKeeper, KeeperError> {
+        let spool = Spool::open(folder)?;
+        let unusable = SpoolError::unusable(spool.folder());
+        // Here and not by the keeper: whichever process is killed when, an attempt that is on record and not in
+        // the log never began. Process 0 is none.
+        let header = SpoolHeader::now(self.name.clone(), 0);
+        header.and_then(|header| SpoolLog::begin(&spool, header)).map_err(unusable)?;
+        let folder = framed_folder(spool.folder());
+        Ok(self.greet(spool, folder))
+    }
+
+    fn greet(self, spool: Spool, mut bytes: Vec<u8>) -> LaunchedKeeper {
+        let Self { child, mut stream, output, .. } = self;
+        bytes.extend(greeting());
+        // A keeper that does not receive the greeting reports why on its stdout.
+        drop(stream.write_all(&bytes));
+        LaunchedKeeper { spool, child, stream, output }
+    }
+}
+
+/// A keeper that was started for a spool and has not answered yet. It exits if this is dropped.
+#[derive(Debug)]
+pub struct LaunchedKeeper {
+    spool: Spool,
+    child: Child,
+    stream: UnixStream,
+    output: PipeReader,
 }
 
 impl LaunchedKeeper {
-    /// Starts `binary` with `args` and the folder as the last argument, which is to call
-    /// [`main`](super::main).
-    pub fn begin(binary: &Path, args: &[OsString], folder: &Path) -> Result<Self, KeeperError> {
-        Self::of(binary, args, Spool::open(folder)?)
+    fn begin(binary: &Path, args: &[OsString], spool: Spool) -> Result<Self, KeeperError> {
+        let waiting = WaitingKeeper::with_folder(binary, args, Some(spool.folder()))?;
+        Ok(waiting.greet(spool, vec![]))
     }
 
     pub fn folder(&self) -> &Path {
         self.spool.folder()
-    }
-
-    pub(super) fn of(binary: &Path, args: &[OsString], spool: Spool) -> Result<Self, KeeperError> {
-        let start = |source| KeeperError::Start { program: binary.display().to_string(), source };
-        let complaints = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(spool.complaints())
-            .map_err(start)?;
-        let mark = ProcessMark { keeper: random_name().map_err(start)?, id: None };
-        let (mut stream, theirs) = UnixStream::pair().map_err(start)?;
-        let child = Command::new(binary)
-            .args(args)
-            .arg(spool.folder())
-            .env(VARIABLE, mark.after(std::env::var_os(VARIABLE).as_deref()))
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(complaints)
-            .spawn()
-            .map_err(start)?;
-        // A keeper that does not receive the greeting reports why on its stdout.
-        drop(stream.write_all(&greeting()));
-        Ok(Self { spool, child, stream })
     }
 
     /// Kills it. It has no command yet, so nothing else ends with it.
@@ -378,15 +444,14 @@ impl LaunchedKeeper {
         // If the keeper is still alive, this makes it exit.
         drop(stream);
         let mut output = String::new();
-        if let Some(mut out) = self.child.stdout.take() {
-            out.read_to_string(&mut output).map_err(KeeperError::Silent)?;
-        }
+        self.output.read_to_string(&mut output).map_err(KeeperError::Silent)?;
         let ended = self.child.wait();
-        match output.trim() {
+        // Until its stderr is a file, an error is printed there as well, on the next line.
+        match output.lines().next().unwrap_or_default().trim() {
             LOCKED => Ok(None),
             "" if ended.is_ok_and(|status| status.signal().is_some()) => Ok(None),
             "" => Err(KeeperError::GaveUp {
-                complaint: format!("no error message; see `{}`", self.spool.complaints().display()),
+                complaint: format!("no error message; see `{}`", complaints(self.spool.folder()).display()),
             }),
             message => Err(KeeperError::GaveUp { complaint: message.to_owned() }),
         }
