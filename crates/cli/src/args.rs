@@ -125,7 +125,9 @@ const GROUPS: [(&str, &[&str]); 6] = [
 
 impl Cli {
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&Self::grouped().try_get_matches()?)
+        let matches = Self::command().try_get_matches();
+        // Grouping the help takes as long as parsing, so it is left to when it is shown.
+        Self::from_arg_matches(&matches.or_else(|_| Self::grouped().try_get_matches())?)
     }
 
     /// The command with its help grouped under headings.

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use undaunted_runner::drive::{DriveError, Services};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::{JobFolder, LocalFolder};
 use undaunted_runner::journal::{self, ClaimedJob, JournalError, StoredJob};
+use undaunted_runner::keeper::WaitingKeeper;
 use undaunted_runner::machine::LocalMachine;
 use undaunted_runner::request::{JobRequest, ask};
 use undaunted_runner::{breakers, random_name, random_number, with_causes};
@@ -81,17 +82,21 @@ impl StorePlace {
         };
         let location = location?;
         let local = LocalFolder::with(&location).ok_or_else(homeless)?;
-        let own = env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
-        let machine = Arc::new(LocalMachine::with_keeper(own, vec!["keeper".into()]));
+        let machine = Arc::new(LocalMachine::with_keeper(own_binary(), vec![KEEPER.into()]));
         Ok(Self { location, source, local, machine })
     }
 
-    /// Starts the keeper of a job in parallel with opening the store and submitting the job. Not if the store
-    /// has to be created, because that also syncs the names of its folders.
-    pub(crate) fn prepare(&self, job: &str, has_programs: bool) -> PreparedJob {
+    /// Begins the spool of a job and gives it to its keeper, in parallel with opening the store and submitting the
+    /// job. Not if the store has to be created, because that also syncs the names of its folders.
+    pub(crate) fn prepare(
+        &self,
+        job: &str,
+        has_programs: bool,
+        waiting: Option<WaitingKeeper>,
+    ) -> PreparedJob {
         let folder = self.local.job(job);
         if has_programs && self.location.is_created().unwrap_or(false) {
-            self.machine.launch_keeper(&folder);
+            self.machine.launch_keeper(&folder, waiting);
         }
         PreparedJob { machine: Arc::clone(&self.machine), folder: Some(folder) }
     }
@@ -159,6 +164,13 @@ impl StorePlace {
         let missing = StoreError::Missing { path: self.location.to_string().into() };
         (missing.to_string(), help)
     }
+}
+
+/// The word that makes this binary a keeper.
+pub(crate) const KEEPER: &str = "keeper";
+
+pub(crate) fn own_binary() -> PathBuf {
+    env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into())
 }
 
 /// A job before its submission. Unless it is submitted, its folder and keeper are removed on drop.

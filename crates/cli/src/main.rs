@@ -21,12 +21,13 @@ mod webhooks;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use undaunted_runner::keeper::{self, WaitingKeeper};
 use undaunted_runner::request::JobRequest;
 
 use args::{Cli, CliCommand};
 use confirmation::Confirmation;
 use exit::{CommandError, Exit, Result};
-use jobs::{ClaimOrOwner, Jobs, StorePlace, StoreUse};
+use jobs::{ClaimOrOwner, Jobs, KEEPER, StorePlace, StoreUse, own_binary};
 use opened::{JobTarget, OpenedJob};
 use passing::OutputPrinter;
 use retry_flags::RetryFlags;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     if let Some(spool) = keeper_spool() {
         return exit::code(keep(&spool));
     }
+    let waiting = launch_keeper();
     let args = match Cli::read() {
         Ok(args) => args,
         Err(wrong) => return exit::of_usage(&wrong),
@@ -45,9 +47,9 @@ fn main() -> ExitCode {
     let jobs = |what| Jobs::open_for(store, what);
     let (read, change) = (StoreUse::Read, StoreUse::Change);
     let done = match args.command {
-        CliCommand::Run(it) => commands::run::run(store, &it),
-        CliCommand::Exec(it) => return exit::of_exec(commands::exec::run(store, &it)),
-        CliCommand::Map(it) => commands::map::run(store, &it),
+        CliCommand::Run(it) => commands::run::run(store, &it, waiting),
+        CliCommand::Exec(it) => return exit::of_exec(commands::exec::run(store, &it, waiting)),
+        CliCommand::Map(it) => commands::map::run(store, &it, waiting),
         CliCommand::Serve(it) => commands::serve::run(store, &it),
         CliCommand::Resume(it) => jobs(change).and_then(|jobs| commands::resume::run(&jobs, &it)),
         CliCommand::Ls(it) => jobs(read).and_then(|jobs| commands::ls::run(&jobs, &it)),
@@ -85,20 +87,38 @@ fn main() -> ExitCode {
     exit::code(done)
 }
 
-/// The spool, if this process was started as `undaunted keeper FOLDER`, the process that starts commands and
-/// outlives the engine.
+/// Starts a keeper before anything else if the command will probably need one: it takes as long to start as all that
+/// this process does until then. A keeper that is not needed exits when this is dropped.
+fn launch_keeper() -> Option<WaitingKeeper> {
+    let mut words = std::env::args_os().skip(1);
+    let mut first = words.next()?;
+    if first == "--store" {
+        first = words.nth(1)?;
+    } else if first.to_string_lossy().starts_with("--store=") {
+        first = words.next()?;
+    }
+    let is_needed = first == "run" || first == "exec" || first == "map";
+    let start = || WaitingKeeper::start(&own_binary(), &[KEEPER.into()]).ok();
+    is_needed.then(start).flatten()
+}
+
+/// The spool, if this process was started as `undaunted keeper [FOLDER]`, the process that starts commands and
+/// outlives the engine. Without a folder, the engine sends it.
 ///
 /// Every job with programs starts one and waits for it, so it is recognised before clap is set up, which
 /// takes longer than everything else until the keeper is ready.
 fn keeper_spool() -> Option<PathBuf> {
     let mut words = std::env::args_os().skip(1);
-    words.next().filter(|first| first == "keeper")?;
-    let folder = PathBuf::from(words.next()?);
+    words.next().filter(|first| first == KEEPER)?;
+    let folder = match words.next() {
+        Some(folder) => PathBuf::from(folder),
+        None => keeper::folder_from_engine()?,
+    };
     (folder.is_absolute() && words.next().is_none()).then_some(folder)
 }
 
 fn keep(spool: &Path) -> Result<Exit> {
-    match undaunted_runner::keeper::main(spool) {
+    match keeper::main(spool) {
         Ok(never) => match never {},
         Err(error) => Err(error.into()),
     }

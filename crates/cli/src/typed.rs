@@ -14,6 +14,7 @@ use undaunted_policy::PoolCeilings;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, ClaimedJob};
+use undaunted_runner::keeper::WaitingKeeper;
 
 use crate::commands::run::submission_context;
 use crate::jobs::{PreparedJob, name_and_seed};
@@ -86,12 +87,12 @@ fn name_of(words: &[String]) -> String {
 }
 
 impl TypedCommand {
-    pub(crate) fn new(place: &StorePlace, workflow: Value) -> Result<Self> {
+    pub(crate) fn new(place: &StorePlace, workflow: Value, waiting: Option<WaitingKeeper>) -> Result<Self> {
         let (id, seed) = name_and_seed()?;
         Ok(Self {
             workflow,
             folder: place.local.job(&id),
-            prepared: place.prepare(&id, true),
+            prepared: place.prepare(&id, true, waiting),
             seed,
             id,
             stdin: None,
@@ -161,7 +162,7 @@ impl TypedCommand {
         submitted.stdin = self.stdin;
         submitted.passing = Some(passing);
         self.prepared.submitted();
-        let held = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now())?;
+        let held = journal::submit_ahead(&*jobs.store, submitted, &jobs.plans, Clock::set().now())?;
         Ok((held, self.folder))
     }
 }

@@ -5,7 +5,9 @@ use undaunted_engine::event::{Event, JobEvent, JobSubmitted, Record, RecordError
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, JobError, Plans};
 use undaunted_policy::Timestamp;
-use undaunted_store::{AggregateId, Append, AppendError, Claim, ClaimError, Store, StoreError, Version};
+use undaunted_store::{
+    AggregateId, Append, AppendError, Claim, ClaimError, Store, StoreError, UnderClaim, Version,
+};
 
 use crate::breakers;
 pub use crate::stored_job::StoredJob;
@@ -171,7 +173,20 @@ pub fn submit(
     plans: &Plans,
     now: Timestamp,
 ) -> Result<ClaimedJob, JournalError> {
-    submit_with(store, submitted, &[], plans, now)
+    let claim_writing = |aggregate: &_, appends| store.claim_writing(aggregate, appends);
+    submit_with(store, submitted, &[], plans, now, claim_writing)
+}
+
+/// Like [`submit`], for a caller that runs the job at once: the submission is on disk when the first start is, or
+/// some milliseconds later.
+pub fn submit_ahead(
+    store: &dyn Store,
+    submitted: JobSubmitted,
+    plans: &Plans,
+    now: Timestamp,
+) -> Result<ClaimedJob, JournalError> {
+    let claim_writing = |aggregate: &_, appends| store.claim_writing_ahead(aggregate, appends);
+    submit_with(store, submitted, &[], plans, now, claim_writing)
 }
 
 /// Claims a job and writes the beginning of its journal in one append: the submission, events that are known
@@ -182,6 +197,7 @@ fn submit_with(
     known: &[Event],
     plans: &Plans,
     now: Timestamp,
+    claim_writing: impl FnOnce(&AggregateId, UnderClaim) -> Result<Result<Claim, AppendError>, ClaimError>,
 ) -> Result<ClaimedJob, JournalError> {
     let name = submitted.job.clone();
     let aggregate = aggregate(&name)?;
@@ -200,7 +216,7 @@ fn submit_with(
         let own = Append::new(of, first, claim.epoch, records.clone());
         [own].into_iter().chain(breakers.clone()).collect()
     };
-    let claim = store.claim_writing(&aggregate, Box::new(appends))??;
+    let claim = claim_writing(&aggregate, Box::new(appends))??;
     Ok(ClaimedJob { job, claim, version, with_it, saved: Default::default(), is_new: true, first: None })
 }
 
@@ -239,7 +255,8 @@ pub fn deposit(
     known: &[Event],
     now: Timestamp,
 ) -> Result<(), JournalError> {
-    let claimed = submit_with(store, submitted, known, &Plans::default(), now)?;
+    let claim_writing = |aggregate: &_, appends| store.claim_writing(aggregate, appends);
+    let claimed = submit_with(store, submitted, known, &Plans::default(), now, claim_writing)?;
     if let Some(last) = claimed.with_it.last() {
         let bytes = snapshot_bytes(&claimed.job, &last.encode());
         if bytes.len() >= SMALL_SNAPSHOT {

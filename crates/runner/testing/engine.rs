@@ -1,6 +1,6 @@
 //! An engine and a keeper for the tests of this crate. Not part of any product.
 //!
-//! `test-engine keeper FOLDER` runs a keeper. `test-engine engine FOLDER SCRIPT...` starts one command for
+//! `test-engine keeper [FOLDER]` runs a keeper. `test-engine engine FOLDER SCRIPT...` starts one command for
 //! each script, numbered from 1, prints the events of its keeper, and runs until it is killed.
 
 use std::error::Error;
@@ -13,12 +13,17 @@ use undaunted_runner::keeper::{self, CommandSpec, KeeperClient, KeeperEvent};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match arguments.as_slice() {
-        [word, folder] if word == "keeper" => match keeper::main(Path::new(folder)) {
-            Ok(never) => match never {},
-            Err(error) => Err(error.into()),
-        },
+        [word] if word == "keeper" => keep(&keeper::folder_from_engine().ok_or("stdin is no engine")?),
+        [word, folder] if word == "keeper" => keep(Path::new(folder)),
         [word, folder, scripts @ ..] if word == "engine" => play(Path::new(folder), scripts),
         _ => Err("unknown arguments".into()),
+    }
+}
+
+fn keep(folder: &Path) -> Result<(), Box<dyn Error>> {
+    match keeper::main(folder) {
+        Ok(never) => match never {},
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -131,6 +131,17 @@ pub trait Store: Send + Sync {
         Ok(written.map(|_| claim))
     }
 
+    /// Like [`Store::claim_writing`], for a caller that soon commits more: it returns when all readers see the
+    /// commit, which is on the disk when the next commit is, or some milliseconds later. A crash of the machine
+    /// before that may lose it, and whatever follows it.
+    fn claim_writing_ahead(
+        &self,
+        aggregate: &AggregateId,
+        appends: UnderClaim,
+    ) -> Result<Result<Claim, AppendError>, ClaimError> {
+        self.claim_writing(aggregate, appends)
+    }
+
     /// The living owner of an aggregate, if it has one. Read-only.
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError>;
 

@@ -38,6 +38,11 @@ pub(super) enum StoreOperation {
     Claim {
         index: usize,
     },
+    /// A claim and an append in one commit. The answer is the epoch.
+    ClaimWriting {
+        index: usize,
+        records: Vec<RecordBytes>,
+    },
     Remove {
         index: usize,
     },
@@ -92,6 +97,12 @@ impl StoreModel {
             StoreOperation::Claim { index } => {
                 self.epoch = self.epoch.max(call.answer);
                 self.aggregates.entry(*index).or_default().epoch = call.answer;
+            }
+            StoreOperation::ClaimWriting { index, records } => {
+                self.epoch = self.epoch.max(call.answer);
+                let aggregate = self.aggregates.entry(*index).or_default();
+                aggregate.epoch = call.answer;
+                aggregate.records.extend(records.iter().cloned());
             }
             StoreOperation::Remove { index } => {
                 self.aggregates.remove(index);

@@ -244,6 +244,41 @@ impl StoreSession {
         Ok(())
     }
 
+    /// Claims an aggregate and writes to it, which counts once the next commit is acknowledged or the handle is
+    /// closed.
+    pub(super) fn claim_writing_ahead(
+        &mut self,
+        handle: usize,
+        index: usize,
+        closes: bool,
+    ) -> Result<(), String> {
+        self.unclaim(index, true)?;
+        let [first, second] = [self.record(40), self.record(20)];
+        let at = version(self.model.of(index).records.len());
+        let what = StoreOperation::ClaimWriting { index, records: vec![Arc::clone(&first)] };
+        let ahead = self.begin_call(handle, what);
+        let appends = move |claim: &Claim| {
+            vec![Append::new(claim.aggregate.clone(), at, claim.epoch, vec![first.to_vec()])]
+        };
+        let store = self.store(handle)?;
+        let claimed = store.claim_writing_ahead(&aggregate(index)?, Box::new(appends));
+        let claim = claimed.map_err(|error| error_chain(&error))?.map_err(|error| error_chain(&error))?;
+        let Epoch(epoch) = claim.epoch;
+        if closes {
+            self.close(handle);
+            self.acknowledge(ahead, epoch);
+            return Ok(());
+        }
+        let part = AppendPart { index, records: vec![Arc::clone(&second)], taken: vec![] };
+        let next = self.begin_call(handle, StoreOperation::Append(vec![part]));
+        let append = Append::new(aggregate(index)?, at.after(1), claim.epoch, vec![second.to_vec()]);
+        self.store(handle)?.append(vec![append]).map_err(|error| error_chain(&error))?;
+        self.acknowledge(ahead, epoch);
+        self.acknowledge(next, 0);
+        self.claims.insert(index, (handle, claim));
+        Ok(())
+    }
+
     /// Gives up a claim, if there is one.
     pub(super) fn unclaim(&mut self, index: usize, waiting: bool) -> Result<(), String> {
         let Some((handle, claim)) = self.claims.remove(&index) else {

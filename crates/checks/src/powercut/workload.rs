@@ -106,7 +106,11 @@ impl Workload {
             12..=14 => self.append_in_one_commit(handle),
             15..=16 if self.kind == WorkloadKind::Crowd => self.append_concurrently(),
             17..=19 if !expected.records.is_empty() => self.session.request(handle, index),
-            20..=22 => self.session.claim(handle, index),
+            20..=21 => self.session.claim(handle, index),
+            22 => {
+                let closes = self.random.chance(1, 4);
+                self.session.claim_writing_ahead(handle, index, closes)
+            }
             23 => {
                 let waiting = self.random.chance(1, 2);
                 self.session.unclaim(index, waiting)

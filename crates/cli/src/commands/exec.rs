@@ -9,6 +9,7 @@ use serde_json::json;
 use undaunted_engine::event::OutputPassing;
 use undaunted_engine::job::JobStage;
 use undaunted_policy::FailureCause;
+use undaunted_runner::keeper::WaitingKeeper;
 use undaunted_runner::secrets::Secrets;
 
 use crate::foreground::OnSignal;
@@ -45,14 +46,14 @@ pub(crate) struct ExecArgs {
     retry: RetryFlags,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
+pub(crate) fn run(store: Option<&Path>, args: &ExecArgs, waiting: Option<WaitingKeeper>) -> Result<Exit> {
     let operator = environment::operator()?;
     let (words, command) = typed::command(&args.command, None, &args.retry, &operator.ceilings)?;
     let mut workflow = json!({ "name": "exec", "agents": { "program": words }, "commands": [command] });
     args.retry.put_pool(&mut workflow, &operator.ceilings);
     args.retry.print_notes(&operator.ceilings);
     let place = StorePlace::named(store)?;
-    let mut typed = TypedCommand::new(&place, workflow)?;
+    let mut typed = TypedCommand::new(&place, workflow, waiting)?;
     let jobs = place.open()?;
     let input = io::stdin().lock();
     if !input.is_terminal() {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use undaunted_engine::event::OutputPassing;
 use undaunted_engine::item_bytes::item_value;
 use undaunted_engine::view::{JobStatus, report};
+use undaunted_runner::keeper::WaitingKeeper;
 use undaunted_runner::secrets::Secrets;
 
 use crate::commands::run::{ignore_broken_pipe, print_report};
@@ -71,7 +72,7 @@ pub(crate) struct MapArgs {
     retry: RetryFlags,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
+pub(crate) fn run(store: Option<&Path>, args: &MapArgs, waiting: Option<WaitingKeeper>) -> Result<Exit> {
     let items = items(&read(args.arg_file.as_deref())?, args.null);
     let operator = environment::operator()?;
     let (words, command) = typed::command(&args.command, Some("{}"), &args.retry, &operator.ceilings)?;
@@ -86,7 +87,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
             "agent_template": [command],
         },
     });
-    let mut typed = TypedCommand::new(&place, workflow)?;
+    let mut typed = TypedCommand::new(&place, workflow, waiting)?;
     let jobs = place.open()?;
     typed.items(&items)?;
     args.retry.put_pool(&mut typed.workflow, &operator.ceilings);

@@ -14,6 +14,7 @@ use undaunted_engine::view::{JobStatus, report};
 use undaunted_engine::workflow::{Operator, Source, Workflow};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::{self, ClaimedJob};
+use undaunted_runner::keeper::WaitingKeeper;
 use undaunted_runner::secrets::{SecretError, Secrets};
 
 use super::check::{check_file, refusal};
@@ -47,15 +48,15 @@ pub(crate) struct RunArgs {
     quietness: Quietness,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
+pub(crate) fn run(store: Option<&Path>, args: &RunArgs, waiting: Option<WaitingKeeper>) -> Result<Exit> {
     let (source, plan) = plan_file(&args.file)?;
     let secrets = read_secrets(plan.workflow(), &current_directory()?)?;
     let submitted = submit(&args.file, &source, &plan, args.seed)?;
     let place = StorePlace::named(store)?;
-    let prepared = place.prepare(&submitted.job, plan.has_programs());
+    let prepared = place.prepare(&submitted.job, plan.has_programs(), waiting);
     let jobs = place.open()?;
     prepared.submitted();
-    let claimed = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now())?;
+    let claimed = journal::submit_ahead(&*jobs.store, submitted, &jobs.plans, Clock::set().now())?;
     drive(&jobs, claimed, secrets, args.quietness)
 }
 

@@ -6,11 +6,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, PipeReader, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -21,14 +19,16 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::socket_peercred;
 use undaunted_engine::event::codec::read;
 
-use super::message::{greeting, refusal};
+use super::message::{framed_folder, greeting, refusal};
 use super::serve::LOCKED;
 use super::{
     CommandSpec, KeeperFrame, KeeperRefusal, KeeperReply, KeeperRequest, framed, holds_frame, next_frame,
 };
 use crate::process::{VARIABLE, random_name};
+use crate::spool::{SpoolHeader, complaints};
 use crate::{
-    CommandExit, CommandFate, ProcessMark, RecoveredSpool, RunningCommand, Spool, SpoolError, failpoint,
+    CommandExit, CommandFate, ProcessMark, RecoveredSpool, RunningCommand, Spool, SpoolError, SpoolLog,
+    failpoint,
 };
 
 #[derive(Debug)]
@@ -83,6 +83,12 @@ pub enum KeeperError {
 }
 
 impl KeeperClient {
+    fn of(stream: UnixStream, spool: Spool, pid: i32) -> Self {
+        // The receiver gets nothing: events go to `on_events`.
+        let (events, unsent, has_reserved) = (channel().1, RefCell::default(), Cell::default());
+        Self { stream, events, spool, pid, unsent, has_reserved }
+    }
+
     /// Passes all events of a keeper that has answered, with its spool, to `on_events`.
     pub(super) fn over(
         met: KeeperGreeting,
@@ -91,28 +97,31 @@ impl KeeperClient {
     ) -> io::Result<(Self, RecoveredSpool)> {
         let KeeperGreeting { stream: mut reading, pid, recovered, child } = met;
         let event_spool = spool.clone();
-        let keeper = Self {
-            stream: reading.get_ref().try_clone()?,
-            // Receives nothing: the events go to `on_event`.
-            events: channel().1,
-            spool,
-            pid,
-            unsent: RefCell::default(),
-            has_reserved: Cell::default(),
-        };
-        let reader = std::thread::Builder::new().name("keeper".to_owned());
-        reader.spawn(move || {
-            loop {
-                let events = next_events(&mut reading);
-                let is_last = events.last() == Some(&KeeperEvent::Gone);
-                if !on_events(&event_spool, events) || is_last {
-                    break;
-                }
-            }
-            // If the keeper dies before this process, it has to be reaped.
-            child.map(|mut child| child.wait())
-        })?;
+        let keeper = Self::of(reading.get_ref().try_clone()?, spool, pid);
+        read_events(child, move || pass_events(&mut reading, |events| on_events(&event_spool, events)))?;
         Ok((keeper, recovered))
+    }
+
+    /// Uses the keeper of a new job before it has answered: its spool knows of no attempt, so there is nothing to
+    /// wait for, and it handles requests when it is ready. If it turns out otherwise, it counts as gone.
+    fn ahead(
+        launched: LaunchedKeeper,
+        on_events: impl Fn(&Spool, Vec<KeeperEvent>) -> bool + Send + 'static,
+    ) -> io::Result<(Self, RecoveredSpool)> {
+        let LaunchedKeeper { spool, stream, child, .. } = launched;
+        let pid = i32::try_from(child.id()).unwrap_or_default();
+        let keeper = Self::of(stream.try_clone()?, spool, pid);
+        let spool = keeper.spool.clone();
+        let mut stream = BufReader::new(stream);
+        read_events(Some(child), move || {
+            let recovered = read_recovered(&mut stream);
+            if recovered.is_ok_and(|(_, recovered)| recovered == RecoveredSpool::default()) {
+                pass_events(&mut stream, |events| on_events(&spool, events));
+            } else {
+                on_events(&spool, vec![KeeperEvent::Gone]);
+            }
+        })?;
+        Ok((keeper, RecoveredSpool::default()))
     }
 
     /// Runs a command, whose start must be on record. A refusal is reported as an event; the only error is a
@@ -216,6 +225,27 @@ impl KeeperClient {
     }
 }
 
+/// Reads events in a thread. If the keeper dies before this process, it has to be reaped.
+fn read_events(child: Option<Child>, read: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let reader = std::thread::Builder::new().name("keeper".to_owned());
+    let work = move || {
+        read();
+        child.map(|mut child| child.wait())
+    };
+    reader.spawn(work).map(drop)
+}
+
+/// Passes events until the last one, or until `on_events` returns false.
+fn pass_events(reading: &mut BufReader<UnixStream>, on_events: impl Fn(Vec<KeeperEvent>) -> bool) {
+    loop {
+        let events = next_events(reading);
+        let is_last = events.last() == Some(&KeeperEvent::Gone);
+        if !on_events(events) || is_last {
+            break;
+        }
+    }
+}
+
 /// The next event, and those that have arrived with it: what ends together is recorded together.
 fn next_events(reading: &mut BufReader<UnixStream>) -> Vec<KeeperEvent> {
     let mut events = vec![next_event(reading)];
@@ -288,10 +318,11 @@ impl KeeperClient {
         launched: Option<LaunchedKeeper>,
         on_events: impl Fn(&Spool, Vec<KeeperEvent>) -> bool + Send + 'static,
     ) -> Result<(Self, RecoveredSpool), KeeperError> {
-        let (spool, mut greeting) = match launched {
-            Some(launched) => (launched.spool.clone(), launched.wait_for_greeting()?),
-            None => (Spool::open(folder)?, None),
-        };
+        if let Some(launched) = launched {
+            return Self::ahead(launched, on_events).map_err(KeeperError::Silent);
+        }
+        let spool = Spool::open(folder)?;
+        let mut greeting = None;
         let until = Instant::now().checked_add(TRYING);
         loop {
             if let Some(greeting) = greeting {
@@ -307,7 +338,7 @@ impl KeeperClient {
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(KeeperError::Silent(failed));
             }
-            greeting = LaunchedKeeper::of(binary, args, spool.clone())?.wait_for_greeting()?;
+            greeting = LaunchedKeeper::begin(binary, args, spool.clone())?.wait_for_greeting()?;
             if greeting.is_none() {
                 std::thread::sleep(PAUSE);
             }
@@ -372,49 +403,82 @@ pub(crate) fn next_reply(stream: &mut impl Read) -> io::Result<KeeperReply> {
     }
 }
 
-/// A keeper that was started ahead of its first use, since starting it takes longer than most of what an engine does
-/// meanwhile: only `wait_for_greeting` waits. It exits if this is dropped.
+/// A keeper without a spool, started ahead of its use, since starting it takes longer than most of what an engine
+/// does meanwhile. It exits if this is dropped.
 #[derive(Debug)]
-pub struct LaunchedKeeper {
-    pub(super) spool: Spool,
+pub struct WaitingKeeper {
+    name: String,
     child: Child,
     stream: UnixStream,
+    /// Its stdout, and its stderr until it has opened its spool.
+    output: PipeReader,
+}
+
+impl WaitingKeeper {
+    /// Starts `binary` with `args`, which is to call [`folder_from_engine`](super::folder_from_engine) and
+    /// [`main`](super::main).
+    pub fn start(binary: &Path, args: &[OsString]) -> Result<Self, KeeperError> {
+        Self::with_folder(binary, args, None)
+    }
+
+    /// The folder is the last argument.
+    fn with_folder(binary: &Path, args: &[OsString], folder: Option<&Path>) -> Result<Self, KeeperError> {
+        let start = |source| KeeperError::Start { program: binary.display().to_string(), source };
+        let name = random_name().map_err(start)?;
+        let mark = ProcessMark { keeper: name.clone(), id: None };
+        let (stream, theirs) = UnixStream::pair().map_err(start)?;
+        let (output, written) = io::pipe().map_err(start)?;
+        let child = Command::new(binary)
+            .args(args)
+            .args(folder)
+            .env(VARIABLE, mark.after(std::env::var_os(VARIABLE).as_deref()))
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(written.try_clone().map_err(start)?)
+            .stderr(written)
+            .spawn()
+            .map_err(start)?;
+        Ok(Self { name, child, stream, output })
+    }
+
+    /// Makes it the keeper of a job that is not submitted yet. Fails if the folder has a log of attempts.
+    pub fn begin(self, folder: &Path) -> Result<LaunchedKeeper, KeeperError> {
+        let spool = Spool::open(folder)?;
+        let unusable = SpoolError::unusable(spool.folder());
+        // Here and not by the keeper: whichever process is killed when, an attempt that is on record and not in
+        // the log never began. Process 0 is none.
+        let header = SpoolHeader::now(self.name.clone(), 0);
+        header.and_then(|header| SpoolLog::begin(&spool, header)).map_err(unusable)?;
+        let folder = framed_folder(spool.folder());
+        Ok(self.greet(spool, folder))
+    }
+
+    fn greet(self, spool: Spool, mut bytes: Vec<u8>) -> LaunchedKeeper {
+        let Self { child, mut stream, output, .. } = self;
+        bytes.extend(greeting());
+        // A keeper that does not receive the greeting reports why on its stdout.
+        drop(stream.write_all(&bytes));
+        LaunchedKeeper { spool, child, stream, output }
+    }
+}
+
+/// A keeper that was started for a spool and has not answered yet. It exits if this is dropped.
+#[derive(Debug)]
+pub struct LaunchedKeeper {
+    spool: Spool,
+    child: Child,
+    stream: UnixStream,
+    output: PipeReader,
 }
 
 impl LaunchedKeeper {
-    /// Starts `binary` with `args` and the folder as the last argument, which is to call
-    /// [`main`](super::main).
-    pub fn begin(binary: &Path, args: &[OsString], folder: &Path) -> Result<Self, KeeperError> {
-        Self::of(binary, args, Spool::open(folder)?)
+    fn begin(binary: &Path, args: &[OsString], spool: Spool) -> Result<Self, KeeperError> {
+        let waiting = WaitingKeeper::with_folder(binary, args, Some(spool.folder()))?;
+        Ok(waiting.greet(spool, vec![]))
     }
 
     pub fn folder(&self) -> &Path {
         self.spool.folder()
-    }
-
-    pub(super) fn of(binary: &Path, args: &[OsString], spool: Spool) -> Result<Self, KeeperError> {
-        let start = |source| KeeperError::Start { program: binary.display().to_string(), source };
-        let complaints = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(spool.complaints())
-            .map_err(start)?;
-        let mark = ProcessMark { keeper: random_name().map_err(start)?, id: None };
-        let (mut stream, theirs) = UnixStream::pair().map_err(start)?;
-        let child = Command::new(binary)
-            .args(args)
-            .arg(spool.folder())
-            .env(VARIABLE, mark.after(std::env::var_os(VARIABLE).as_deref()))
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(complaints)
-            .spawn()
-            .map_err(start)?;
-        // A keeper that does not receive the greeting reports why on its stdout.
-        drop(stream.write_all(&greeting()));
-        Ok(Self { spool, child, stream })
     }
 
     /// Kills it. It has no command yet, so nothing else ends with it.
@@ -438,15 +502,14 @@ impl LaunchedKeeper {
         // If the keeper is still alive, this makes it exit.
         drop(stream);
         let mut output = String::new();
-        if let Some(mut out) = self.child.stdout.take() {
-            out.read_to_string(&mut output).map_err(KeeperError::Silent)?;
-        }
+        self.output.read_to_string(&mut output).map_err(KeeperError::Silent)?;
         let ended = self.child.wait();
-        match output.trim() {
+        // Until its stderr is a file, an error is printed there as well, on the next line.
+        match output.lines().next().unwrap_or_default().trim() {
             LOCKED => Ok(None),
             "" if ended.is_ok_and(|status| status.signal().is_some()) => Ok(None),
             "" => Err(KeeperError::GaveUp {
-                complaint: format!("no error message; see `{}`", self.spool.complaints().display()),
+                complaint: format!("no error message; see `{}`", complaints(self.spool.folder()).display()),
             }),
             message => Err(KeeperError::GaveUp { complaint: message.to_owned() }),
         }

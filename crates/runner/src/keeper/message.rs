@@ -6,7 +6,8 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,6 +142,13 @@ fn written(message: &impl Encode<()>) -> Vec<u8> {
 
 /// In bytes. The arguments and environment of a command are a few mebibytes at most.
 const LONGEST: usize = 16 << 20;
+
+/// The first frame for a keeper that was started without a folder; it is followed by the greeting.
+pub(crate) fn framed_folder(folder: &Path) -> Vec<u8> {
+    let bytes = folder.as_os_str().as_bytes();
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes();
+    [&length, bytes].concat()
+}
 
 /// None if the message is too long for any reader.
 pub(crate) fn framed(message: &impl Encode<()>) -> Option<Vec<u8>> {

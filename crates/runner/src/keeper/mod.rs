@@ -21,9 +21,9 @@ mod serve;
 mod shared;
 mod worker;
 
-pub use client::{KeeperClient, KeeperError, KeeperEvent, LaunchedKeeper};
+pub use client::{KeeperClient, KeeperError, KeeperEvent, LaunchedKeeper, WaitingKeeper};
 pub use message::{CommandSpec, KeeperRefusal};
 #[doc(hidden)]
 pub use message::{messages, reread_reply, reread_request, understood};
 pub use recover::recover;
-pub use serve::main;
+pub use serve::{folder_from_engine, main};

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::KeeperError;
-use crate::process::{self, EndedGroup, boot, descendants, end_all, pid_space};
+use crate::process::{self, EndedGroup, descendants, end_all};
 use crate::spool::{BegunCommand, FoundLog, ReadLog, SpoolEntries, SpoolHeader};
 use crate::{
     OutputSegments, OutputSlot, ProcessMark, RecoveredSpool, Spool, SpoolDamage, SpoolEntry, SpoolError,
@@ -61,13 +61,8 @@ fn lock(spool: &Spool) -> Result<SpoolLock, SpoolError> {
 /// Ends the processes that the last keeper left, and begins the log of a keeper called `name` with their
 /// fates.
 pub(crate) fn recover_spool(spool: &Spool, _: &SpoolLock, name: String) -> Result<RecoveredRun, KeeperError> {
-    let header = SpoolHeader {
-        boot: boot().map_err(KeeperError::Processes)?,
-        pid_space: pid_space().map_err(KeeperError::Processes)?,
-        keeper: name,
-        pid: rustix::process::getpid().as_raw_pid(),
-        uncertain: false,
-    };
+    let pid = rustix::process::getpid().as_raw_pid();
+    let header = SpoolHeader::now(name, pid).map_err(KeeperError::Processes)?;
     let unusable = SpoolError::unusable(spool.folder());
     let found = FoundLog::at(&spool.log()).map_err(unusable)?;
     let is_same_boot = matches!(&found, FoundLog::Log(log) if log.header.boot == header.boot);
@@ -146,6 +141,10 @@ fn begun(entries: &SpoolEntries) -> impl Iterator<Item = (u64, &BegunCommand)> {
 /// Ends the processes of all attempts without an end, and counts them by attempt.
 fn end_leftovers(log: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<u64, EndedGroup>> {
     let mut outcome = BTreeMap::<u64, EndedGroup>::new();
+    // Every process is created after a record of its attempt.
+    if log.damage.is_none() && begun(&log.entries).next().is_none() {
+        return Ok(outcome);
+    }
     for _ in 0..ROUNDS {
         let families = leftovers(log, pid_space)?;
         if families.is_empty() {

@@ -1,13 +1,16 @@
 //! The keeper's process, from start to exit, and its connections to engines.
 
 use std::convert::Infallible;
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Condvar, Mutex, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -22,6 +25,7 @@ use super::{
     next_frame, understood,
 };
 use crate::process::random_name;
+use crate::spool::complaints;
 use crate::{OutputSlots, ProcessMark, Spool, SpoolError, failpoint, locked, with_causes};
 
 /// How long to wait for the first engine.
@@ -53,6 +57,17 @@ pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
     reap(&shared)
 }
 
+/// The folder that the engine sends to a keeper that was started without one. None if stdin is no connection to an
+/// engine. Exits if the engine needs no keeper.
+pub fn folder_from_engine() -> Option<PathBuf> {
+    let given = UnixStream::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    given.peer_addr().ok()?;
+    match next_frame(&mut &given) {
+        Ok(KeeperFrame::Message(folder)) => Some(OsString::from_vec(folder).into()),
+        Ok(KeeperFrame::TooLong | KeeperFrame::Closed) | Err(_) => std::process::exit(0),
+    }
+}
+
 /// Every running command needs a few open files, and the usual soft limit is low. If it cannot be raised,
 /// fewer commands can run at a time.
 fn allow_many_files() {
@@ -71,6 +86,8 @@ fn begin(folder: &Path) -> Result<(Arc<KeeperShared>, UnixListener), KeeperError
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|error| system(error.into()))?;
     let spool = Spool::open(folder)?;
+    let unusable = SpoolError::unusable(spool.folder());
+    write_complaints(&complaints(spool.folder())).map_err(unusable)?;
     let lock = spool.lock()?;
     let name = match ProcessMark::own() {
         // Passed in the environment, so that a child is recognized before it has become a command.
@@ -78,14 +95,12 @@ fn begin(folder: &Path) -> Result<(Arc<KeeperShared>, UnixListener), KeeperError
         _ => random_name().map_err(system)?,
     };
     let recovered = recover_spool(&spool, &lock, name.clone())?;
-    let unusable = SpoolError::unusable(spool.folder());
     let slots = OutputSlots::clear(&spool).map_err(unusable)?;
     let listener = spool.listen().map_err(unusable)?;
     let RecoveredRun { log, segments, damage } = recovered;
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let shared = Arc::new_cyclic(|shared| KeeperShared {
         own: Weak::clone(shared),
-        most_workers: cores.saturating_mul(2).clamp(4, 16),
+        most_workers: OnceLock::new(),
         name,
         pid: own.as_raw_pid(),
         ledger: Mutex::new(KeeperLedger::new(log, damage)),
@@ -106,18 +121,24 @@ fn begin(folder: &Path) -> Result<(Arc<KeeperShared>, UnixListener), KeeperError
     Ok((shared, listener))
 }
 
+/// From now on stderr is this file.
+fn write_complaints(to: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(to)?;
+    Ok(rustix::stdio::dup2_stderr(file)?)
+}
+
 fn run_threads(
     shared: &Arc<KeeperShared>,
     listener: UnixListener,
     first: Option<UnixStream>,
 ) -> io::Result<()> {
-    // First, since the engine that started this keeper waits for an answer.
     if let Some(first) = first {
-        let shared = Arc::clone(shared);
-        thread("engine", move || {
-            serve_connection(&shared, first);
-            shared.end_patience();
-        })?;
+        // Before any thread is started, since the engine that started this keeper waits for the answer.
+        if let Some(connection) = EngineConnection::admit(shared, first) {
+            let shared = Arc::clone(shared);
+            thread("engine", move || connection.serve(&shared))?;
+        }
+        shared.end_patience();
     } else {
         shared.start_timer(&mut locked(&shared.state));
     }
@@ -128,10 +149,15 @@ fn run_threads(
             let shared = Arc::clone(&listening);
             // Without a thread the connection is closed, and the engine retries.
             drop(thread("engine", move || {
-                serve_connection(&shared, stream);
+                if let Some(connection) = EngineConnection::admit(&shared, stream) {
+                    connection.serve(&shared);
+                }
             }));
         }
-    })
+    })?;
+    // While the engine records the first start.
+    shared.slots.prepare();
+    Ok(())
 }
 
 pub(super) fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -176,31 +202,48 @@ const GATHERING: Duration = Duration::from_millis(2);
 /// How many bytes are gathered into one write.
 const GATHERED: usize = 64 << 10;
 
-/// Serves one engine at a time. Everything a dead engine has sent is handled before the next engine is admitted;
-/// otherwise a start in the socket's buffer could run after the next engine was told that it never began.
-pub(crate) fn serve_connection(shared: &Arc<KeeperShared>, mut stream: UnixStream) {
-    if let Err(why) = greet(shared, &stream) {
-        // An error means that the engine has died.
-        drop(stream.write_all(&framed_refusal(why)));
-        return;
+/// The connection to an engine that was admitted. One engine is served at a time. Everything a dead engine has sent
+/// is handled before the next engine is admitted; otherwise a start in the socket's buffer could run after the next
+/// engine was told that it never began.
+struct EngineConnection {
+    stream: UnixStream,
+    replies: Receiver<KeeperReply>,
+    /// It has been told what is known.
+    is_greeted: bool,
+}
+
+impl EngineConnection {
+    /// Admits an engine, and tells it what is known. None if it was refused.
+    fn admit(shared: &KeeperShared, mut stream: UnixStream) -> Option<Self> {
+        if let Err(why) = greet(shared, &stream) {
+            // An error means that the engine has died.
+            drop(stream.write_all(&framed_refusal(why)));
+            return None;
+        }
+        let (sender, replies) = channel();
+        let known = {
+            let mut ledger = locked(&shared.ledger);
+            let queued = locked(&shared.state).runs.keys().copied().collect();
+            ledger.connect(sender, shared.pid, queued)
+        };
+        let known: Vec<u8> = known.iter().filter_map(framed).flatten().collect();
+        let is_greeted = write(&mut stream, &known).is_ok();
+        Some(Self { stream, replies, is_greeted })
     }
-    let (sender, replies) = channel();
-    let known = {
-        let mut ledger = locked(&shared.ledger);
-        let queued = locked(&shared.state).runs.keys().copied().collect();
-        ledger.connect(sender, shared.pid, queued)
-    };
-    // Sent at once, since the engine is waiting for it.
-    let known: Vec<u8> = known.iter().filter_map(framed).flatten().collect();
-    // Without a second handle nothing could be answered, so the connection is closed.
-    if write(&mut stream, &known).is_ok()
-        && let Ok(writing) = stream.try_clone()
-        && let answering = Arc::clone(shared)
-        && thread("answers", move || answer(&answering, writing, &replies)).is_ok()
-    {
-        handle_requests(shared, stream);
+
+    /// Carries out requests until the engine disconnects.
+    fn serve(self, shared: &KeeperShared) {
+        let Self { stream, replies, is_greeted } = self;
+        // Without a second handle nothing could be answered, so the connection is closed.
+        if is_greeted
+            && let Ok(writing) = stream.try_clone()
+            && let Some(answering) = shared.own.upgrade()
+            && thread("answers", move || answer(&answering, writing, &replies)).is_ok()
+        {
+            handle_requests(shared, stream);
+        }
+        shared.engine_gone();
     }
-    shared.engine_gone();
 }
 
 fn greet(shared: &KeeperShared, stream: &UnixStream) -> Result<(), KeeperRefusal> {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -22,7 +22,8 @@ const LITTLE: u64 = 64 << 10;
 pub(crate) struct KeeperShared {
     /// For threads that are started later.
     pub(crate) own: Weak<Self>,
-    pub(crate) most_workers: usize,
+    /// Found out when a second one is needed: the number of cores depends on many files.
+    pub(crate) most_workers: OnceLock<usize>,
     pub(crate) spool: Spool,
     pub(crate) name: String,
     pub(crate) pid: i32,
@@ -186,11 +187,18 @@ impl KeeperShared {
             run.busy = true;
             state.queue.push_back(id);
             self.work.notify_one();
-            if state.queue.len() > state.idle && state.workers < self.most_workers {
+            if state.queue.len() > state.idle && state.workers < self.most_workers() {
                 // Without a new thread the existing ones do the work.
                 drop(self.add_worker(state));
             }
         }
+    }
+
+    fn most_workers(&self) -> usize {
+        *self.most_workers.get_or_init(|| {
+            let cores = std::thread::available_parallelism().map_or(2, usize::from);
+            cores.saturating_mul(2).clamp(4, 16)
+        })
     }
 
     /// Starts another worker thread. Only when needed: most keepers have few commands at a time, and starting

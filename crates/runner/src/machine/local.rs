@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -15,21 +14,19 @@ use super::interface::LocalKeeper;
 use super::{AttemptEnds, CancelCall, KeeperAddress, Machine, ReachedKeeper};
 use crate::clock::{clocks, uptime};
 use crate::executor::{send, write_file};
-use crate::keeper::{KeeperEvent, LaunchedKeeper};
+use crate::keeper::{KeeperEvent, LaunchedKeeper, WaitingKeeper};
 use crate::process::{end_all, with_receipt_token};
 use crate::{
     FunctionOrder, Functions, HttpOrder, JobFolder, KeeperClient, KeeperError, NewFile, Notifier, Spool,
     SpoolError, locked,
 };
 
-type Launching = JoinHandle<Option<LaunchedKeeper>>;
-
 #[derive(Debug, Default)]
 pub struct LocalMachine {
     keeper: PathBuf,
     keeper_args: Vec<OsString>,
     functions: Option<(Functions, Handle)>,
-    launching: Mutex<Option<Launching>>,
+    launched: Mutex<Option<LaunchedKeeper>>,
 }
 
 impl LocalMachine {
@@ -42,23 +39,19 @@ impl LocalMachine {
         Self { functions: Some((functions, handle)), ..self }
     }
 
-    /// Starts the keeper of a job in parallel with its submission. If the submission fails, the keeper exits
+    /// Gives a keeper its job, in parallel with the submission of the job. If the submission fails, the keeper exits
     /// by itself; if the keeper cannot be started, that is tried again, and reported, when it is needed.
-    pub fn launch_keeper(&self, folder: &JobFolder) {
-        let (folder, keeper) = (folder.clone(), self.keeper.clone());
-        let args = self.keeper_args.clone();
-        let launching = std::thread::spawn(move || {
-            folder.make().ok()?;
-            LaunchedKeeper::begin(&keeper, &args, &folder.spool()).ok()
-        });
-        *locked(&self.launching) = Some(launching);
+    pub fn launch_keeper(&self, folder: &JobFolder, waiting: Option<WaitingKeeper>) {
+        let start = || WaitingKeeper::start(&self.keeper, &self.keeper_args);
+        let waiting = waiting.map_or_else(start, Ok);
+        let launched = waiting.and_then(|waiting| waiting.begin(&folder.spool()));
+        *locked(&self.launched) = launched.ok();
     }
 
     /// The keeper that `launch_keeper` started for this spool.
     fn launched(&self, spool: &Path) -> Option<LaunchedKeeper> {
-        let launching = locked(&self.launching).take()?;
-        let launched = launching.join().ok().flatten();
-        launched.filter(|launched| launched.folder() == spool)
+        let launched = locked(&self.launched).take();
+        launched.filter(|launched| std::path::absolute(spool).is_ok_and(|spool| launched.folder() == spool))
     }
 
     /// Undoes `launch_keeper`: the job was not submitted.

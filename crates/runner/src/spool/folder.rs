@@ -12,6 +12,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+const SLOTS: &str = "slots";
+
+/// The file with what a keeper writes to its stderr.
+pub(crate) fn complaints(folder: &Path) -> PathBuf {
+    folder.join("keeper.err")
+}
+
 /// The longest path of a socket in bytes, without its final zero.
 const SOCKET_PATH: usize = 107;
 
@@ -67,9 +74,7 @@ impl Spool {
             let private = Permissions::from_mode(0o700);
             handle.set_permissions(private).map_err(unusable)?;
         }
-        for inner in ["slots", "segments"] {
-            builder.create(folder.join(inner)).map_err(unusable)?;
-        }
+        builder.create(folder.join(SLOTS)).map_err(unusable)?;
         let handle = Arc::new(handle);
         Ok(Self { folder, handle })
     }
@@ -84,9 +89,10 @@ impl Spool {
     }
 
     pub(crate) fn slots(&self) -> PathBuf {
-        self.folder.join("slots")
+        self.folder.join(SLOTS)
     }
 
+    /// Created with the first segment, since most commands write nothing.
     pub(crate) fn segments(&self) -> PathBuf {
         self.folder.join("segments")
     }
@@ -97,10 +103,6 @@ impl Spool {
 
     pub(crate) fn log(&self) -> PathBuf {
         self.folder.join("log")
-    }
-
-    pub(crate) fn complaints(&self) -> PathBuf {
-        self.folder.join("keeper.err")
     }
 
     /// A path of the socket that fits into a socket address: through the open folder if the plain path is too

@@ -59,6 +59,12 @@ impl SpoolLog {
         })
     }
 
+    /// Writes the log of a new job, in which no attempt can have begun. Fails if there is a log.
+    pub(crate) fn begin(spool: &Spool, header: SpoolHeader) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(spool.log())?;
+        file.write_all(&SpoolRecord::Header(header).framed())
+    }
+
     /// Adds a record before the action it announces. If it cannot be written, the log is unchanged and the
     /// action must not happen.
     pub(crate) fn announce(&mut self, record: &SpoolRecord) -> io::Result<()> {

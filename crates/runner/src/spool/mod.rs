@@ -20,7 +20,7 @@ pub use folder::{Spool, SpoolError};
 pub use log::reread_log;
 pub use output::{CaptureError, CommandOutput, SpooledOutput};
 
-pub(crate) use folder::SpoolLock;
+pub(crate) use folder::{SpoolLock, complaints};
 pub(crate) use log::{FoundLog, ReadLog, SpoolLog};
 pub(crate) use output::{OutputSegments, OutputSlot, OutputSlots};
 pub(crate) use record::{BegunCommand, SpoolEntries, SpoolEntry, SpoolHeader, SpoolRecord};

@@ -6,9 +6,9 @@
 //! output does not block others. A [`SpooledOutput`] is a position in a segment and the length of the whole output,
 //! small enough for the log and for messages; the bytes are read when they are needed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex};
 
 use minicbor::{Decode, Encode};
@@ -168,9 +168,18 @@ impl OutputSlots {
             state.made = state.made.saturating_add(1);
             state.made
         };
-        let [out, err] = self.spool.slot(number);
-        let open = |path| OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path);
-        Ok(OutputSlot { number, out: open(out)?, err: open(err)? })
+        OutputSlot::create(&self.spool, number)
+    }
+
+    /// Makes the first slot ahead of its use. An error is reported when a slot is needed.
+    pub(crate) fn prepare(&self) {
+        // Locked all the time, so that a command that is about to begin waits for this slot.
+        let mut state = locked(&self.state);
+        if state.made == 0 {
+            state.made = 1;
+            let slot = OutputSlot::create(&self.spool, state.made);
+            state.free.extend(slot);
+        }
     }
 
     pub(crate) fn reuse(&self, slot: OutputSlot) {
@@ -192,6 +201,12 @@ impl OutputSlots {
 }
 
 impl OutputSlot {
+    fn create(spool: &Spool, number: u32) -> io::Result<Self> {
+        let [out, err] = spool.slot(number);
+        let open = |path| OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path);
+        Ok(Self { number, out: open(out)?, err: open(err)? })
+    }
+
     pub(crate) fn reopen(spool: &Spool, number: u32) -> io::Result<Self> {
         let [out, err] = spool.slot(number);
         Ok(Self { number, out: File::open(out)?, err: File::open(err)? })
@@ -241,7 +256,11 @@ impl OutputSegments {
     /// and a journal may refer to a position after its end. So a new segment begins.
     pub(crate) fn open(spool: &Spool, is_same_boot: bool) -> io::Result<Self> {
         let mut last = 0_u32;
-        for entry in std::fs::read_dir(spool.segments())? {
+        let entries = match std::fs::read_dir(spool.segments()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            entries => Some(entries?),
+        };
+        for entry in entries.into_iter().flatten() {
             let name = entry?.file_name();
             last = last.max(name.to_str().and_then(|name| name.parse().ok()).unwrap_or_default());
         }
@@ -294,6 +313,7 @@ impl Spool {
 
 impl OutputSegment {
     fn open(spool: &Spool, number: u32) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(spool.segments())?;
         let file = OpenOptions::new()
             .write(true)
             .create(true)

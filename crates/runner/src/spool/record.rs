@@ -4,6 +4,7 @@
 //! stops at a record that was cut off or altered, or that only a later release knows.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use minicbor::{Decode, Encode};
@@ -11,6 +12,7 @@ use undaunted_engine::event::codec::{put, read};
 
 use super::{CommandExit, CommandFate, RunningCommand, VanishedCommand, format_1};
 use crate::codec;
+use crate::process::{boot, pid_space};
 
 /// Longer than any record.
 const MAX_RECORD_BYTES: usize = 4096;
@@ -34,6 +36,13 @@ pub(crate) struct SpoolHeader {
     /// An attempt may have begun that is not in this log.
     #[n(4)]
     pub(crate) uncertain: bool,
+}
+
+impl SpoolHeader {
+    /// A certain log of this boot.
+    pub(crate) fn now(keeper: String, pid: i32) -> io::Result<Self> {
+        Ok(Self { boot: boot()?, pid_space: pid_space()?, keeper, pid, uncertain: false })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use undaunted_runner::keeper::{CommandSpec, KeeperClient, KeeperEvent, KeeperRefusal};
+use undaunted_runner::keeper::{CommandSpec, KeeperClient, KeeperEvent, KeeperRefusal, WaitingKeeper};
 use undaunted_runner::spool::{CommandExit, RecoveredSpool};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_test-engine");
@@ -65,6 +65,12 @@ impl KeeperFixture {
         args.extend(variables.iter().map(OsString::from));
         args.extend([ENGINE.into(), "keeper".into()]);
         KeeperClient::start(Path::new("/usr/bin/env"), &args, spool)
+    }
+
+    /// A keeper without a spool.
+    pub(crate) fn waiting_keeper(&self) -> WaitingKeeper {
+        let args = [self.name().into(), ENGINE.into(), "keeper".into()];
+        WaitingKeeper::start(Path::new("/usr/bin/env"), &args).unwrap()
     }
 
     /// A command: a script for the shell, in the fixture's folder.

@@ -13,6 +13,7 @@ mod engine_killed;
 mod fixture;
 mod format_1;
 mod keeper_killed;
+mod launching;
 mod output;
 mod redaction;
 mod refusing;

@@ -63,10 +63,14 @@ pub(super) fn truncate_log(connection: &Connection, patience: Duration) -> rusql
     // The commit that restarts a log truncates it to this limit, or to its own end if that is later.
     connection.pragma_update(None, "journal_size_limit", SHORTEST_LOG.cast_signed())?;
     let commit = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    // Setting the same value writes a page without changing anything.
-    let format: i64 = commit.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    commit.pragma_update(None, "user_version", format)?;
+    write_page(&commit)?;
     commit.commit()
+}
+
+/// Writes a page in a transaction without changing anything, so that there is something to commit.
+pub(super) fn write_page(connection: &Connection) -> rusqlite::Result<()> {
+    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    connection.pragma_update(None, "user_version", format)
 }
 
 /// Fills the log of a new store with zeros, which are not valid commits, up to the length at which it is

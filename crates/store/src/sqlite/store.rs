@@ -170,6 +170,27 @@ impl SqliteStore {
         }
     }
 
+    fn claim_writing_with(
+        &self,
+        durability: Durability,
+        aggregate: &AggregateId,
+        appends: UnderClaim,
+    ) -> Result<Result<Claim, AppendError>, ClaimError> {
+        let (aggregate, owner_file) = (aggregate.clone(), self.own_file()?);
+        self.change(durability, move |transaction| {
+            let claim = match transaction.claim(&aggregate, owner_file.name())? {
+                Ok(claim) => claim,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let written = transaction.append(&appends(&claim))?;
+            if written.is_err() {
+                // Only an unused epoch remains.
+                drop(transaction.release(&claim)?);
+            }
+            Ok(Ok(written.map(|_| claim)))
+        })
+    }
+
     fn known(&self, aggregate: &AggregateId) -> Result<Option<JournalHead>, StoreError> {
         self.read_with(|connection| heads::find(connection, aggregate))
     }
@@ -246,19 +267,15 @@ impl Store for SqliteStore {
         aggregate: &AggregateId,
         appends: UnderClaim,
     ) -> Result<Result<Claim, AppendError>, ClaimError> {
-        let (aggregate, owner_file) = (aggregate.clone(), self.own_file()?);
-        self.change(Durability::Synced, move |transaction| {
-            let claim = match transaction.claim(&aggregate, owner_file.name())? {
-                Ok(claim) => claim,
-                Err(refusal) => return Ok(Err(refusal)),
-            };
-            let written = transaction.append(&appends(&claim))?;
-            if written.is_err() {
-                // Only an unused epoch remains.
-                drop(transaction.release(&claim)?);
-            }
-            Ok(Ok(written.map(|_| claim)))
-        })
+        self.claim_writing_with(Durability::Synced, aggregate, appends)
+    }
+
+    fn claim_writing_ahead(
+        &self,
+        aggregate: &AggregateId,
+        appends: UnderClaim,
+    ) -> Result<Result<Claim, AppendError>, ClaimError> {
+        self.claim_writing_with(Durability::Soon, aggregate, appends)
     }
 
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {

@@ -23,6 +23,9 @@ const LARGEST_GROUP: usize = 4096;
 /// How long background changes wait for others to share their commit.
 const BACKGROUND_DELAY: Duration = Duration::from_millis(5);
 
+/// How long a commit of the durability [`Durability::Soon`] waits for the sync of another one.
+const SYNC_DELAY: Duration = Duration::from_millis(5);
+
 type Group = Vec<Box<dyn WriteTask>>;
 
 /// Set when it is unknown what reached the disk. From then on everything is refused.
@@ -48,6 +51,7 @@ impl Writer {
         let mut writer = WriterThread {
             connection,
             syncs: true,
+            sync_at: None,
             heads: HeadCache::default(),
             log: LogLength::default(),
             folder: folder.clone(),
@@ -97,6 +101,8 @@ impl Drop for Writer {
 struct WriterThread {
     connection: Connection,
     syncs: bool,
+    /// When the log has to be synced, unless a commit does it before.
+    sync_at: Option<Instant>,
     heads: HeadCache,
     log: LogLength,
     folder: StoreFolder,
@@ -118,15 +124,50 @@ impl WriterThread {
                     Ok(task) => group.push(task),
                     Err(RecvTimeoutError::Timeout) => {}
                     // A background change only releases a claim, and closing the store releases all claims.
-                    Err(RecvTimeoutError::Disconnected) => return finish(group, &Ok(())),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        finish(group, &Ok(()));
+                        break;
+                    }
                 }
             }
             self.write(group);
             next = arrived.try_recv().ok();
+            if self.sync_at.is_some_and(|at| at <= Instant::now()) {
+                self.sync_log();
+            }
             if self.log.is_due(next.is_some()) {
                 let _ = self.checkpoint();
             }
-            next = next.or_else(|| arrived.recv().ok());
+            next = next.or_else(|| self.next_task(arrived));
+        }
+        self.sync_log();
+    }
+
+    /// Waits for a task, and meanwhile syncs what has to be synced. None when the store is closed.
+    fn next_task(&mut self, arrived: &Receiver<Box<dyn WriteTask>>) -> Option<Box<dyn WriteTask>> {
+        if let Some(at) = self.sync_at {
+            let rest = at.saturating_duration_since(Instant::now());
+            if let Ok(task) = arrived.recv_timeout(rest) {
+                return Some(task);
+            }
+            self.sync_log();
+        }
+        arrived.recv().ok()
+    }
+
+    /// Syncs the log if a commit is not synced that has to be, with an empty commit. If that is refused, because
+    /// the disk is full or another process has locked the store, the next commit syncs it.
+    fn sync_log(&mut self) {
+        if self.sync_at.take().is_none() || self.broken.get().is_some() {
+            return;
+        }
+        let synced = self.sync_if(true).and_then(|()| self.begin()).and_then(|()| {
+            let written = checkpoint::write_page(&self.connection);
+            let committed = written.and_then(|()| self.connection.execute_batch("COMMIT"));
+            committed.map_err(|error| self.undo(error, false))
+        });
+        if let Err(failure) = synced {
+            self.store_error(failure);
         }
     }
 
@@ -171,7 +212,8 @@ impl WriterThread {
         if let Some(error) = self.broken.get() {
             return Err(CommitFailure::AlreadyBroken(error.clone()));
         }
-        self.sync_if(durability(group) == Durability::Synced)?;
+        let durability = durability(group);
+        self.sync_if(durability == Durability::Synced)?;
         self.begin()?;
         let written = match self.run(group) {
             Ok(written) => written,
@@ -182,6 +224,15 @@ impl WriterThread {
             return Err(self.undo(error, false));
         }
         failpoint::pass("commit-after");
+        match durability {
+            // The sync of a commit includes all commits before it. One without records perhaps wrote nothing.
+            Durability::Synced if written > 0 => self.sync_at = None,
+            Durability::Soon => {
+                let latest = Instant::now().checked_add(SYNC_DELAY);
+                self.sync_at = self.sync_at.or(latest);
+            }
+            Durability::Background | Durability::Unsynced | Durability::Synced => {}
+        }
         self.log.grows(written);
         Ok(())
     }
@@ -290,6 +341,8 @@ pub(super) enum Durability {
     Background,
     /// A caller waits for the commit but not for a sync. A crash of the machine may lose the change.
     Unsynced,
+    /// A caller waits for the commit, which is synced with the next one or a little later.
+    Soon,
     /// The change is on the disk when it is finished.
     Synced,
 }

@@ -55,6 +55,11 @@ fn claimed_with_records(stores: &Reopenable) {
     let more = Append::new(job("a"), Version(2), claim.epoch, vec![b"three".to_vec()]);
     store.append(vec![more]).unwrap();
     assert_eq!(texts(&*other, "a"), ["one", "two", "three"]);
+    let ahead = store.claim_writing_ahead(&job("b"), under(Version::EMPTY)).unwrap().unwrap();
+    assert_eq!(texts(&*other, "b"), ["one", "two"]);
+    let more = Append::new(job("b"), Version(2), ahead.epoch, vec![b"three".to_vec()]);
+    store.append(vec![more]).unwrap();
+    assert_eq!(texts(&*other, "b"), ["one", "two", "three"]);
 }
 
 fn one_owner(stores: &Reopenable) {
