@@ -28,7 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     for width in [2, 8] {
         report("plain threads", width, count, threads(width, count)?);
-        report("keeper", width, count, kept(width, count)?);
+        report("keeper", width, count, kept(width, count, 0)?);
+        report("keeper, reserved", width, count, kept(width, count, width)?);
     }
     Ok(())
 }
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn report(how: &str, width: u64, count: u64, took: Duration) {
     let micros = took.as_micros().max(1);
     let rate = u128::from(count) * 1_000_000 / micros;
-    println!("{how:<14} width {width}: {count} commands in {took:.2?}, {rate} a second");
+    println!("{how:<16} width {width}: {count} commands in {took:.2?}, {rate} a second");
 }
 
 /// `width` threads, each of which starts a command and waits for it.
@@ -63,8 +64,9 @@ fn threads(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
     Ok(began.elapsed())
 }
 
-/// The keeper, with `width` commands at a time. Every end is on record before the next start.
-fn kept(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
+/// The keeper, with `width` commands at a time, and so many reserved ones. Every end is on record before the next
+/// start.
+fn kept(width: u64, count: u64, reserved: u64) -> Result<Duration, Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("spawn-rate-{}", std::process::id()));
     let own = std::env::current_exe()?;
     let (keeper, _) = KeeperClient::start(&own, &[OsString::from("keeper")], &folder)?;
@@ -76,9 +78,12 @@ fn kept(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
     };
     let began = Instant::now();
     let mut waiting: VecDeque<u64> = (0..count).collect();
-    for id in waiting.drain(..usize::try_from(width.min(count))?) {
-        keeper.run(spec(id))?;
+    let slots = u32::try_from(width)?;
+    let run = |id| if reserved > 0 { keeper.reserve(spec(id), slots) } else { keeper.run(spec(id)) };
+    for id in waiting.drain(..usize::try_from((width + reserved).min(count))?) {
+        run(id)?;
     }
+    keeper.flush();
     let mut ended = 0;
     while ended < count {
         match keeper.events().recv()? {
@@ -86,7 +91,8 @@ fn kept(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
                 ended += 1;
                 keeper.forget(exited.id);
                 if let Some(id) = waiting.pop_front() {
-                    keeper.run(spec(id))?;
+                    run(id)?;
+                    keeper.flush();
                 }
             }
             KeeperEvent::Began(_) => {}

@@ -109,6 +109,11 @@ impl Oracle {
             }
         }
         violations.extend(trace.ledger.enter(&record));
+        if let Event::Item(ItemEvent::ReservationWithdrawn(withdrawn)) = &record.event
+            && trace.command_began.contains(&withdrawn.start)
+        {
+            violations.push(format!("start {} has begun and is withdrawn", withdrawn.start));
+        }
         violations.extend(lost_result(&mut trace.owed, &record));
         if let (Event::Item(ItemEvent::AttemptStarted(started)), Some(job)) = (&record.event, &trace.job) {
             let of = started.of;

@@ -50,10 +50,11 @@ impl JobDriver<'_> {
 
     /// Hands a reserved start to the keeper, now that it is on disk.
     pub(super) fn hand_over(&mut self, start: StartId, item: ItemId) -> Result<(), DriveError> {
-        let task = self.starter.take(start);
+        let prepared = self.starter.take(start);
         if !self.job.starts.reserved.contains_key(&start) {
             return Ok(());
         }
+        let task = prepared.or_else(|| self.task(item, self.now()).ok());
         let Some(task) = task.filter(|_| !self.withdrawal.is_under_way) else {
             self.context.notifier.send(ExecutorMessage::NotBegun(start));
             return Ok(());

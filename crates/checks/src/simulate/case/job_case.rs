@@ -72,6 +72,7 @@ impl JobCase {
         let Some(program) = program else { return self };
         let mut map = map.clone();
         map.commands = vec![program];
+        map.width = map.width.min(2);
         for command in &mut map.commands {
             (command.breaker, command.on_failure) = (None, None);
             (command.stays_interrupted, command.on_success) = (false, Vec::new());
