@@ -57,14 +57,10 @@ impl EventLedger {
                 self.attempt_started(started, record.at, &mut violations);
             }
             Event::Item(ItemEvent::StartReserved(reserved)) => {
-                if !self.reserved.insert(reserved.start) {
-                    violations.push(format!("start {} is reserved twice", reserved.start));
-                }
+                violations.extend(self.reserved(reserved.start));
             }
             Event::Item(ItemEvent::ReservationWithdrawn(withdrawn)) => {
-                if !self.reserved.remove(&withdrawn.start) {
-                    violations.push(format!("start {} is withdrawn, and was not reserved", withdrawn.start));
-                }
+                violations.extend(self.withdrawn(withdrawn.start));
             }
             Event::Step(StepEvent::Started { start, .. }) => self.reading.extend(start),
             Event::Item(ItemEvent::AttemptSucceeded(done)) => self.attempt_ended(done.of, &mut violations),
@@ -120,6 +116,16 @@ impl EventLedger {
             _ => {}
         }
         violations
+    }
+
+    fn reserved(&mut self, start: StartId) -> Option<String> {
+        let is_new = self.reserved.insert(start);
+        (!is_new).then(|| format!("start {start} is reserved twice"))
+    }
+
+    fn withdrawn(&mut self, start: StartId) -> Option<String> {
+        let was_reserved = self.reserved.remove(&start);
+        (!was_reserved).then(|| format!("start {start} is withdrawn, and was not reserved"))
     }
 
     fn attempt_started(&mut self, started: &AttemptStarted, at: Timestamp, violations: &mut Vec<String>) {
