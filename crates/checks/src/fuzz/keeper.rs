@@ -95,7 +95,7 @@ fn greeting(given: &[u8]) -> Option<&'static str> {
     let told = understood(given);
     let shape = given.len() == 5 && given.starts_with(&[0]);
     let right = match told {
-        Ok(()) => given == [0, 3, 0, 0, 0],
+        Ok(()) => given == [0, 4, 0, 0, 0],
         Err(KeeperRefusal::Version) => shape,
         Err(why) => !shape && why == KeeperRefusal::Malformed,
     };
