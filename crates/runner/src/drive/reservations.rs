@@ -54,8 +54,7 @@ impl JobDriver<'_> {
         if !self.job.starts.reserved.contains_key(&start) {
             return Ok(());
         }
-        let task = prepared.or_else(|| self.task(item, self.now()).ok());
-        let Some(task) = task.filter(|_| !self.withdrawal.is_under_way) else {
+        let Some(task) = prepared.or_else(|| self.task(item, self.now()).ok()) else {
             self.context.notifier.send(ExecutorMessage::NotBegun(start));
             return Ok(());
         };
@@ -67,16 +66,22 @@ impl JobDriver<'_> {
         Ok(())
     }
 
-    /// Asks the keeper to withdraw the reserved starts if something has to come before them.
+    /// Withdraws the reserved starts if something has to come before them: at once what the keeper does not know yet;
+    /// about the others it is asked.
     pub(super) fn withdraw_if_needed(&mut self) {
-        let withdrawal = &mut self.withdrawal;
         if self.job.starts.reserved.is_empty() {
-            withdrawal.is_under_way = false;
+            self.withdrawal.is_under_way = false;
             return;
         }
-        let stops = withdrawal.is_wanted() || self.context.shutdown.is_requested();
-        if !withdrawal.is_under_way && (stops || !self.job.keeps_reservations(self.context.now())) {
-            withdrawal.is_under_way = true;
+        let stops = self.withdrawal.is_wanted() || self.context.shutdown.is_requested();
+        if !self.withdrawal.is_under_way && (stops || !self.job.keeps_reservations(self.now())) {
+            self.withdrawal.is_under_way = true;
+            let reserved: Vec<StartId> = self.job.starts.reserved.keys().copied().collect();
+            for start in reserved {
+                if self.starter.take(start).is_some() {
+                    self.not_begun(start);
+                }
+            }
             self.executors.programs.withdraw();
         }
     }
