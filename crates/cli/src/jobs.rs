@@ -97,6 +97,8 @@ impl StorePlace {
         let folder = self.local.job(job);
         if has_programs && self.location.is_created().unwrap_or(false) {
             self.machine.launch_keeper(&folder, waiting);
+        } else if let Some(waiting) = waiting {
+            waiting.dismiss();
         }
         PreparedJob { machine: Arc::clone(&self.machine), folder: Some(folder) }
     }

@@ -100,6 +100,8 @@ impl Input {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AttemptEnd {
     pub start: StartId,
+    /// When it began, by the clock of the machine it ran on; only programs say that.
+    pub began: Option<Timestamp>,
     /// `None` if the attempt succeeded.
     pub failure: Option<FailureCause>,
     pub took: Duration,

@@ -78,8 +78,8 @@ pub(crate) struct StartedAttempt<'a> {
 pub enum AttemptFate {
     /// It never began, or repeating it is harmless: it begins under the same number.
     Begin,
-    /// It is running, and its end will be reported.
-    Wait,
+    /// It is running, since this instant if that is known, and its end will be reported.
+    Wait(Option<Timestamp>),
     Ended(Box<AttemptEnd>),
 }
 

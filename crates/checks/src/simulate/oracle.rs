@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use undaunted_engine::event::{AttemptId, Event, ItemEvent, Record};
+use undaunted_engine::event::{AttemptId, Event, ItemEvent, JobEvent, Record};
 use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::job::{ItemState, Job, JobStage, Plans};
 use undaunted_engine::law::{violations_by_record, violations_in_state};
@@ -109,6 +109,10 @@ impl Oracle {
             }
         }
         violations.extend(trace.ledger.enter(&record));
+        let is_paused = matches!(record.event, Event::Job(JobEvent::Paused));
+        if is_paused && trace.job.as_ref().is_some_and(|job| !job.starts.reserved.is_empty()) {
+            violations.push("the job is paused with reserved starts".to_owned());
+        }
         if let Event::Item(ItemEvent::ReservationWithdrawn(withdrawn)) = &record.event
             && trace.command_began.contains(&withdrawn.start)
         {

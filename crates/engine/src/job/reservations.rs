@@ -15,8 +15,12 @@ use crate::id::{ItemId, StartId, StepId};
 use crate::plan::Successor;
 use crate::workflow::{Command, OnInterrupt, OnItemFailure};
 
-/// Nothing is reserved, and nothing stays reserved, while a retry falls due within this time.
+/// Nothing stays reserved while a retry falls due within this time.
 const BEFORE_RETRY: Duration = Duration::from_millis(5);
+/// Nothing is reserved while a retry falls due within this time: it would be withdrawn again.
+const NOT_BEFORE_RETRY: Duration = Duration::from_millis(100);
+/// More bring nothing, and each retry withdraws all of them.
+const MOST: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservedStart {
@@ -45,13 +49,14 @@ impl Job {
 
     /// The items whose first attempts may be reserved now: one for each slot, once all slots are taken.
     pub fn reservable(&self, now: Timestamp) -> Vec<ItemId> {
-        if !self.keeps_reservations(now) {
+        if !self.keeps_reservations(now) || self.is_retry_due_by(now.after(NOT_BEFORE_RETRY)) {
             return Vec::new();
         }
         let steps = self.busy_steps().filter(|(step, _)| self.allows_reservations(*step));
         let items = steps.flat_map(|(step, state)| {
-            let most = self.parallel(step).saturating_mul(2);
-            let room = most.saturating_sub(state.running_or_reserved());
+            let slots = self.parallel(step);
+            let on_record = slots.saturating_add(slots.min(MOST));
+            let room = on_record.saturating_sub(state.running_or_reserved());
             let room = if self.free_slots(step, state) > 0 { 0 } else { room };
             state
                 .unstarted()
@@ -63,10 +68,13 @@ impl Job {
 
     /// Whether reserved starts may wait for a slot: what is due goes first, and a job that is to stop starts nothing.
     pub fn keeps_reservations(&self, now: Timestamp) -> bool {
-        let soon = now.after(BEFORE_RETRY);
         self.stage == JobStage::Running
             && self.times.paused.is_none()
-            && self.busy_steps().all(|(_, state)| state.waiting.due_by(soon).next().is_none())
+            && !self.is_retry_due_by(now.after(BEFORE_RETRY))
+    }
+
+    fn is_retry_due_by(&self, time: Timestamp) -> bool {
+        self.busy_steps().any(|(_, state)| state.waiting.due_by(time).next().is_some())
     }
 
     /// When reserved starts have to make way for a retry.

@@ -44,9 +44,8 @@ fn laws_of_job(job: &Job, event: &JobEvent) -> Vec<LawResult> {
     if *event == JobEvent::Suspended {
         return vec![("a job is suspended when no attempt needs its owner", !job.has_running_here())];
     }
-    let ends_starts =
-        matches!(event, JobEvent::Stopping { .. } | JobEvent::Paused | JobEvent::PolicyChanged { .. });
-    let withdrawn = !ends_starts || job.starts.reserved.is_empty();
+    // A pause may be recorded while no engine runs the job, and an update before it has asked its keeper.
+    let withdrawn = !matches!(event, JobEvent::Stopping { .. }) || job.starts.reserved.is_empty();
     vec![("reserved starts are withdrawn before the job starts nothing more", withdrawn)]
 }
 
@@ -109,7 +108,7 @@ fn laws_of_start(job: &Job, started: &AttemptStarted, now: Timestamp) -> Vec<Law
     let begins_round = of.attempt.0 == 1 && job.plan().handled_by(of.command).is_some();
     let within = most_attempts(job, of).is_none_or(|most| u64::from(of.attempt.0) <= most);
     let command = active.map(|active| active.command).or_else(|| job.plan().first(of.step));
-    let reserved = job.starts.reserved.values().any(|it| it.item == of.item());
+    let item_is_reserved = job.starts.reserved.values().any(|it| it.item == of.item());
     let is_reserved = is_reserved(job, of, started.start);
     let fresh = started.start >= job.starts.next;
     let has_breaker = job.plan().command(of.command).is_some_and(|command| command.breaker.is_some());
@@ -121,9 +120,12 @@ fn laws_of_start(job: &Job, started: &AttemptStarted, now: Timestamp) -> Vec<Law
         ("no command has more attempts than its bound", within),
         ("commands run in order", command == Some(of.command)),
         ("start numbers are unique", fresh || is_reserved),
-        ("a reserved start begins once, and in its place no other", reserved == is_reserved),
+        ("a reserved start begins once, and in its place no other", item_is_reserved == is_reserved),
         ("a reserved start says when it began", is_reserved == started.began.is_some()),
-        ("an attempt has a pass if its command has a breaker", has_breaker == started.pass.is_some()),
+        (
+            "an attempt has a pass if its command has a breaker",
+            is_reserved || has_breaker == started.pass.is_some(),
+        ),
     ]
 }
 

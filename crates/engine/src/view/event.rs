@@ -24,11 +24,19 @@ pub struct EventView {
     fields: Vec<(&'static str, Value)>,
 }
 
+/// A reserved start is recorded a little after it has begun.
+fn happened_at(record: &Record) -> Timestamp {
+    match &record.event {
+        Event::Item(ItemEvent::AttemptStarted(started)) => started.began.unwrap_or(record.at),
+        Event::Job(_) | Event::Step(_) | Event::Item(_) | Event::Breaker(_) => record.at,
+    }
+}
+
 /// `job` is the state after the record.
 pub fn event(job: &Job, seq: u64, record: &Record) -> EventView {
     let mut view = EventView::of(vec![
         ("seq", seq.into()),
-        ("at", time(record.at)),
+        ("at", time(happened_at(record))),
         ("type", record.event.word().into()),
     ]);
     match &record.event {

@@ -147,7 +147,7 @@ impl JobDriver<'_> {
 
     pub(super) fn attempt_ended(&mut self, end: Box<AttemptEnd>) {
         let start = end.start;
-        self.begun(start, None);
+        self.begun(start, end.began);
         self.journal.pending.ended.push(start);
         if mutant::is(Mutant::ResultDiscardedBeforeCommit) {
             self.executors.programs.forget(start);

@@ -20,14 +20,14 @@ impl JobDriver<'_> {
     pub(super) fn recover(&mut self) -> Result<(), DriveError> {
         for effect in effect::wanted(&self.job) {
             match effect {
-                Effect::Begin { start, .. }
-                | Effect::Reserve { start, .. }
-                | Effect::ReadInput { start: Some(start), .. } => {
+                Effect::Begin { start, .. } | Effect::ReadInput { start: Some(start), .. } => {
                     self.settle_fate(start)?;
                 }
                 Effect::ReadInput { start: None, .. } | Effect::EndStep { .. } | Effect::EndAll => {
                     self.act(effect)?;
                 }
+                // Settled when the keeper was reached.
+                Effect::Reserve { .. } => {}
             }
         }
         Ok(())
@@ -128,8 +128,8 @@ impl JobDriver<'_> {
             _ if mutant::is(Mutant::ReservationBegunTwice) && self.not_begun(start) => Ok(()),
             AttemptFate::Begin if self.not_begun(start) => Ok(()),
             AttemptFate::Begin => self.begin_again(start),
-            AttemptFate::Wait => {
-                self.begun(start, None);
+            AttemptFate::Wait(began) => {
+                self.begun(start, began);
                 Ok(())
             }
             AttemptFate::Ended(end) => {

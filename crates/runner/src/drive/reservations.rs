@@ -13,7 +13,7 @@ use crate::ExecutorMessage;
 /// What waits until the keeper has said of each reserved start whether it has begun.
 #[derive(Default)]
 pub(super) struct Withdrawal {
-    /// The keeper was asked to withdraw them.
+    /// The keeper was asked to withdraw them; until each has begun or not, none is reserved.
     is_under_way: bool,
     messages: Vec<JobMessage>,
     /// All that the store had when it was last asked.
@@ -99,7 +99,8 @@ impl JobDriver<'_> {
         if !stops || !self.must_withdraw_first() {
             return Ok(Some(message));
         }
-        if !self.withdrawal.messages.is_empty() {
+        let is_signal = |it: &JobMessage| matches!(it, JobMessage::Interrupt);
+        if is_signal(&message) && self.withdrawal.messages.iter().any(is_signal) {
             for earlier in std::mem::take(&mut self.withdrawal.messages) {
                 self.handle_now(earlier)?;
             }

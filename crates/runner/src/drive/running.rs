@@ -200,8 +200,9 @@ impl<'w> JobDriver<'w> {
             let machine = &self.context.services.machine;
             let seen = machine.seen_alive(&self.context.folder);
             self.decide(&Input::Resume { last_seen: seen });
-            if !self.job.starts.reserved.is_empty() {
-                // What changes the job comes after its reserved starts.
+            let updates = matches!(first, Some(Input::Update { .. }));
+            if !self.job.starts.reserved.is_empty() && !updates {
+                // What stops the job comes after its reserved starts. An update decides about all that comes.
                 self.reconnect(loaded.last_segment)?;
             }
             if let Some(first) = &first {

@@ -61,7 +61,7 @@ impl Executor for Calls {
     /// and sends the result later. A step of a flow is called again without delay.
     fn fate_after_crash(&mut self, attempt: &StartedAttempt<'_>) -> AttemptFate {
         if attempt.is_accepted {
-            return AttemptFate::Wait;
+            return AttemptFate::Wait(None);
         }
         let error = "the engine died before the response arrived";
         AttemptFate::Ended(Box::new(AttemptEnd {

@@ -136,7 +136,7 @@ impl Executor for Programs {
     }
 
     fn fate_after_crash(&mut self, attempt: &StartedAttempt<'_>) -> AttemptFate {
-        self.fates.remove(&attempt.start).unwrap_or(AttemptFate::Wait)
+        self.fates.remove(&attempt.start).unwrap_or(AttemptFate::Wait(None))
     }
 
     fn ended(&mut self, start: StartId) {

@@ -441,6 +441,15 @@ impl WaitingKeeper {
         Ok(Self { name, child, stream, output })
     }
 
+    /// It is not needed: it exits, and is reaped.
+    pub fn dismiss(self) {
+        let Self { mut child, stream, .. } = self;
+        drop(stream);
+        // Without a thread it is reaped when this process ends.
+        let reaper = std::thread::Builder::new();
+        drop(reaper.spawn(move || child.wait()));
+    }
+
     /// Makes it the keeper of a job that is not submitted yet. Fails if the folder has a log of attempts.
     pub fn begin(self, folder: &Path) -> Result<LaunchedKeeper, KeeperError> {
         let spool = Spool::open(folder)?;

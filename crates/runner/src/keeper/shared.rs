@@ -119,7 +119,8 @@ impl KeeperShared {
     pub(crate) fn slots_stay_busy(&self) -> bool {
         let state = locked(&self.state);
         let reserved = u32::try_from(state.reserved.len()).unwrap_or(u32::MAX);
-        state.reserved.front().is_some_and(|(_, slots)| reserved.saturating_mul(2) >= *slots)
+        // An engine reserves sixteen at most.
+        state.reserved.front().is_some_and(|(_, slots)| reserved.saturating_mul(2) >= (*slots).min(16))
     }
 
     /// What is reserved and has not begun never begins.

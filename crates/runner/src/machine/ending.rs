@@ -165,7 +165,7 @@ impl AttemptEnds {
             let fate = match fate {
                 CommandFate::NeverBegan => AttemptFate::Begin,
                 CommandFate::Vanished(_) if mutant::is(Mutant::UnknownAttemptRestarted) => AttemptFate::Begin,
-                CommandFate::Running(_) => AttemptFate::Wait,
+                CommandFate::Running(running) => AttemptFate::Wait(running.began.map(wall)),
                 CommandFate::Exited(exited) => AttemptFate::Ended(Box::new(self.end(&exited, outputs))),
                 CommandFate::Vanished(found) => {
                     let found = found.as_ref();
@@ -192,6 +192,7 @@ fn ended(exited: &CommandExit, outputs: &dyn CapturedOutputs, expected: &Expecte
     let failure = cause(exited);
     let mut end = AttemptEnd {
         start: StartId(exited.id),
+        began: Some(wall(exited.began)),
         failure,
         took: exited.ended.duration_since(exited.began).unwrap_or_default(),
         stdout: kept(&exited.stdout),
@@ -249,6 +250,7 @@ fn vanished(
     };
     AttemptEnd {
         start,
+        began: vanished.map(|it| wall(it.began)),
         failure: Some(FailureCause::Interrupted),
         // If it was found gone, how long it ran is unknown.
         took: vanished.filter(|it| it.ended > 0).map(|it| now.since(wall(it.began))).unwrap_or_default(),

@@ -28,6 +28,8 @@ pub(super) struct AttemptTrace {
     pub(super) start: u64,
     /// When the start was decided, in microseconds, and the index of its event.
     pub(super) at: u64,
+    /// When it was on record: its start, or the reservation of that.
+    pub(super) recorded: u64,
     pub(super) index: usize,
     /// When a retry was due.
     pub(super) due: Option<u64>,
@@ -58,16 +60,22 @@ pub(super) fn attempts(events: &[JournalEvent]) -> Vec<AttemptTrace> {
     let mut attempts: Vec<AttemptTrace> = Vec::new();
     let mut open: BTreeMap<CommandKey, usize> = BTreeMap::new();
     let mut due: BTreeMap<CommandKey, u64> = BTreeMap::new();
+    let mut reserved: BTreeMap<u64, u64> = BTreeMap::new();
     for (index, event) in events.iter().enumerate() {
         let key = event.key();
         match event.kind.as_str() {
+            "start_reserved" => {
+                reserved.insert(event.number("start").unwrap_or_default(), event.at);
+            }
             "attempt_started" => {
                 open.insert(key.clone(), attempts.len());
+                let start = event.number("start").unwrap_or_default();
                 attempts.push(AttemptTrace {
                     number: event.attempt(),
                     item: event.text("item").to_owned(),
-                    start: event.number("start").unwrap_or_default(),
+                    start,
                     at: event.at,
+                    recorded: reserved.remove(&start).unwrap_or(event.at),
                     index,
                     due: due.remove(&key),
                     end: None,

@@ -49,7 +49,7 @@ fn one_run(case: &KillEvidence<'_>, run: &CommandRun, attempt: &AttemptTrace, fi
     findings
         .duplicated_unless(!line.overlaps, format_args!("{attempt} began while another attempt was alive"));
     findings.unlawful_unless(
-        line.at >= attempt.at,
+        line.at >= attempt.recorded,
         format_args!("{attempt} began before its start was on record"),
     );
     let due = attempt.due.unwrap_or_default();
